@@ -49,7 +49,9 @@ func Open(o Options) (_ *Probe, err error) {
 	}
 	initial := inPIDs == procfs.InitialPID
 	if o.Detail != DetailCommands {
-		p.symbols = symbols.Open()
+		if p.symbols, err = symbols.Open(); err != nil {
+			o.Log.Debug("names of kernel locks unavailable", "error", err)
+		}
 	}
 	mounts, net := p.node.Namespaces()
 	if p.kernel, err = kernel.Open(kernel.Options{

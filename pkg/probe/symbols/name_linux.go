@@ -4,25 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 )
-
-// Open prepares a BPF program (Linux 5.14), or else /proc/kallsyms, which takes 90 ms of CPU. Call it before dropping
-// privileges, since those at the opening count (kernel/kallsyms.c, kallsyms_open).
-func Open() *Table {
-	if asked, err := openKernel(); err == nil {
-		return &Table{kernel: asked, known: map[uint64]string{}}
-	}
-	f, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return new(Table)
-	}
-	return newTable(f)
-}
 
 // kernel formats an address with %ps (printk-formats.rst) in a BPF program.
 type kernel struct {
