@@ -14,9 +14,7 @@ import (
 // program copies a program that writes a byte and reads until its input ends.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	harness.Root(t)
 	path := filepath.Join(t.TempDir(), name)
 	data, err := os.ReadFile("/bin/dash")
 	if err != nil {

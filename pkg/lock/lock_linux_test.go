@@ -67,9 +67,7 @@ const nobody = 65534
 // hold locks dir in another process, as uid, until the test ends, and returns its output.
 func hold(t *testing.T, uid uint32, dir string) (got string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: runs a process of another user")
-	}
+	harness.Root(t)
 	program := filepath.Join(t.TempDir(), "holder") // executable for others
 	self, err := os.ReadFile("/proc/self/exe")
 	harness.Check(t, err)

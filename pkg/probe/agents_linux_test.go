@@ -153,9 +153,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	agent := startAgent(t, address)
 	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
-		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, acting(t, "dial", "unix "+address).Run())
 		harness.Until(t, "nobody is followed any more", func() bool { return trackedOf(p, o) == 0 })
 	})
 	accepts := all[*event.Accept](o)
@@ -190,9 +188,7 @@ func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
 	cmd.Env[slices.Index(cmd.Env, "CNI_NETNS=/run/netns/c1")] = "CNI_NETNS=/run/netns/" + name
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
-		if err := cmd.Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, cmd.Run())
 	})
 	settings := all[*event.Setting](o)
 	if len(settings) != 1 || !slices.Equal(settings[0].Mentions, []string{container}) {
@@ -206,9 +202,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	agent := startAgent(t, address, append(run.Env, runs+"="+run.Path)...)
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
-		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, acting(t, "dial", "unix "+address).Run())
 	})
 	execs := o.execs()
 	i := slices.IndexFunc(execs, func(e *event.Exec) bool { return e.Name == "delegated" })
@@ -255,9 +249,7 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 		caller := acting(t, "dial", "unix "+address)
 		harness.Check(t, caller.Start())
 		o.until(t, "that it accepts", func(b event.Body) bool { _, is := b.(*event.Accept); return is })
-		if err := errors.Join(os.WriteFile(address+".now", nil, 0o600), caller.Wait()); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, errors.Join(os.WriteFile(address+".now", nil, 0o600), caller.Wait()))
 	})
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 2 || !accepts[0].Listens || accepts[1].Listens || accepts[0].Agent.Process != accepts[1].Agent.Process || int(accepts[1].Agent.PID) != agent.Pid {
@@ -299,9 +291,7 @@ func TestHowFarServersAreFollowed(t *testing.T) {
 			first := startAgent(t, sock, address)
 			o := observeProbe(t, Options{Depth: depth}, func(_ *Probe, o *observed) {
 				o.agents = []int{first.Pid, second.Pid, through.Pid, third.Pid}
-				if err := acting(t, "dial", "unix "+sock).Run(); err != nil {
-					t.Error(err)
-				}
+				harness.Check(t, acting(t, "dial", "unix "+sock).Run())
 			})
 			ran := 0
 			for _, e := range o.execs() {

@@ -133,9 +133,7 @@ type shell struct {
 
 func newShell(t *testing.T, command ...string) *shell {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("the kernel probe needs root")
-	}
+	harness.Root(t)
 	s := &shell{Cmd: exec.Command(command[0], command[1:]...)}
 	s.Stderr = t.Output()
 	var err error
@@ -241,9 +239,7 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 	gone := serving(t, other.Process.Pid).List()
 	gone[0].Start -= int64(procfs.Tick)
 	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
-		if err := setAnchors(p.kernel, gone); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, setAnchors(p.kernel, gone))
 		other.run(t, attempts(t, nil, runs))
 	})
 	believed(t, o, runs)
@@ -261,9 +257,7 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 		o := observeProbe(t, Options{Rootless: allowed}, func(p *Probe, _ *observed) {
 			anchors := serving(t, runtime.Process.Pid).List()
 			anchors[0].Rootless = allowed
-			if err := setAnchors(p.kernel, anchors); err != nil {
-				t.Error(err)
-			}
+			harness.Check(t, setAnchors(p.kernel, anchors))
 			runtime.run(t, attempts(t, nil, runs))
 		})
 		believed(t, o, runs)

@@ -143,9 +143,7 @@ func (b *both) stop(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func() error { return b.byProbe.open() })
 	b.cancel()
-	if err := errors.Join(<-b.ended, <-b.ended, b.probe.Close()); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, errors.Join(<-b.ended, <-b.ended, b.probe.Close()))
 }
 
 type compared struct {

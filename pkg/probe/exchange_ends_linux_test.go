@@ -84,9 +84,7 @@ func TestWhatAnAgentIsToldUnasked(t *testing.T) {
 	teller, agent, listen := besides(t, "teller", "subscriber")
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
-		if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, acting(t, "dial", "unix "+listen).Run())
 	})
 	exchanges := all[*event.Exchange](o)
 	if len(exchanges) < 3 {

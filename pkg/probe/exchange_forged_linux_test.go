@@ -128,9 +128,7 @@ func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}
 				o.all = true
-				if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
-					t.Error(err)
-				}
+				harness.Check(t, acting(t, "dial", "unix "+listen).Run())
 			})
 			if len(all[*event.Accept](o)) == 0 {
 				t.Error("nobody answered")

@@ -156,9 +156,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}
-				if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
-					t.Error(err)
-				}
+				harness.Check(t, acting(t, "dial", "unix "+listen).Run())
 			})
 			// If the agent gets no CPU for a while, the listener is reported first.
 			accepts := slices.DeleteFunc(all[*event.Accept](o), func(a *event.Accept) bool { return a.Listens })

@@ -18,9 +18,7 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 		cmd.Env = append(slices.DeleteFunc(cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND="+command)
 		var stats Stats
 		o := observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
-			if err := cmd.Run(); err != nil {
-				t.Error(err)
-			}
+			harness.Check(t, cmd.Run())
 			harness.Until(t, "it looks, and stops looking", func() bool {
 				stats = p.Stats()
 				return command == "STATUS" || stats.Attached > 0 && !p.kernel.Gate.IsOpen()
@@ -46,9 +44,7 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
 	observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
-		if err := cmd.Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, cmd.Run())
 		var kept map[string]int
 		harness.Until(t, "nobody is followed, and the gate is closed", func() bool {
 			kept = entries(p.kernel)

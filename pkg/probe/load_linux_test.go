@@ -40,9 +40,7 @@ func TestWhatCannotBeLoadedIsAnErrorWithARemedy(t *testing.T) {
 		}
 		return
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it begins with all capabilities")
-	}
+	harness.Root(t)
 	for name, capability := range map[string]int{"CAP_BPF": unix.CAP_BPF, "CAP_PERFMON": unix.CAP_PERFMON} {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		child.Env = append(os.Environ(), withoutVariable+"="+strconv.Itoa(capability))

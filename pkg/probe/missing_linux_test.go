@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func init() {
@@ -30,14 +31,10 @@ func init() {
 func TestAFileThatIsPolledForIsSeen(t *testing.T) {
 	for _, way := range []string{"", "system-calls"} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600))
 		cmd := acting(t, "poll", dir)
 		o := observeProbe(t, Options{Detail: DetailAuto, Way: way, Linger: time.Second}, func(*Probe, *observed) {
-			if err := cmd.Run(); err != nil {
-				t.Error(err)
-			}
+			harness.Check(t, cmd.Run())
 		})
 		most := map[string]*event.Missing{}
 		for _, m := range all[*event.Missing](o) {

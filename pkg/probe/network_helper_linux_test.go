@@ -22,9 +22,7 @@ type network struct {
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("makes network namespaces")
-	}
+	harness.Root(t)
 	n := &network{t: t, work: make(chan func())}
 	made := make(chan error)
 	go func() {

@@ -179,18 +179,14 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 					for entries := p.kernel.Inside.Conns.Iterate(); another && entries.Next(&sk, &c); {
 						if o.ours.Mine(kernel.ProcessOf(c.P.Self)) {
 							c.Ino++ // as if made for a closed one
-							if err := p.kernel.Inside.Conns.Put(sk, &c); err != nil {
-								t.Error(err)
-							}
+							harness.Check(t, p.kernel.Inside.Conns.Put(sk, &c))
 						}
 					}
 					answer, err := l.Accept()
 					harness.Check(t, err)
 					_, _ = answer.Write([]byte("x"))
 					answer.Close()
-					if err := cmd.Wait(); err != nil {
-						t.Error(err)
-					}
+					harness.Check(t, cmd.Wait())
 				})
 				// A late accept is preceded by a report of the listener.
 				accepts := slices.DeleteFunc(all[*event.Accept](o), func(a *event.Accept) bool { return a.Listens })
@@ -242,9 +238,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 				} else {
 					test.client.in(start)
 				}
-				if err := cmd.Wait(); err != nil {
-					t.Error(err)
-				}
+				harness.Check(t, cmd.Wait())
 			})
 			accepts := all[*event.Accept](o)
 			if len(accepts) != 1 || int(accepts[0].Agent.PID) != os.Getpid() {
@@ -349,9 +343,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 							})
 						}
 					}
-					if err := errors.Join(os.WriteFile(address+".now", nil, 0o666), caller.Wait()); err != nil {
-						t.Error(err)
-					}
+					harness.Check(t, errors.Join(os.WriteFile(address+".now", nil, 0o666), caller.Wait()))
 				})
 				accepts := all[*event.Accept](o)
 				if len(accepts) == 0 || int(accepts[len(accepts)-1].Agent.PID) != agent.Pid || accepts[len(accepts)-1].Agent.Name == "" {

@@ -108,9 +108,7 @@ func observe(t *testing.T, f func(*observed)) *observed {
 // observeProbe is observe with options, and defaults for the others.
 func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *observed {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("the kernel probe needs root")
-	}
+	harness.Root(t)
 	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, arguments.Known)
 	// Nothing may be missed.
 	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
@@ -138,16 +136,12 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	f(p, o)
 	// Run delivers the rest before it returns.
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, <-done)
 	o.stats = p.Stats()
 	if o.stats.Lost["ring full"]+o.stats.Undecodable != 0 || o.lost() == 0 && o.stats.Lost["process table full"]+o.stats.Lost["over quota"] != 0 {
 		t.Errorf("lost events: %+v", o.stats)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, p.Close())
 	return o
 }
 

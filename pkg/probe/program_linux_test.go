@@ -59,9 +59,7 @@ func programs(cgroup string) error {
 }
 
 func TestProgramsAreSeenWithWhatTheyAreAttachedTo(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("loads BPF programs")
-	}
+	harness.Root(t)
 	root := t.TempDir()
 	if err := unix.Mount("cgroup2", root, "cgroup2", 0, ""); err != nil {
 		t.Skip(err)

@@ -1,19 +1,17 @@
 package probe
 
 import (
-	"os"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestShortQuestionsAreCountedAndChangesTold(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("makes network namespaces")
-	}
+	harness.Root(t)
 	cmd := plugin(t, "asking", "ip link show dev lo >/dev/null; ip link add br9 type bridge; ip -o addr >/dev/null")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	o := observeProbe(t, Options{Detail: DetailAlways, MinSpan: time.Second}, func(*Probe, *observed) {

@@ -45,9 +45,7 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 		if err := other.Run(); err == nil {
 			t.Error("the other plugin fails, and must be seen to")
 		}
-		if err := flooder.Wait(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, flooder.Wait())
 	})
 	execs := o.execs()
 	root := func(name string) event.Process {
@@ -109,9 +107,7 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	o := observeProbe(t, Options{Ring: 256 << 10}, func(_ *Probe, o *observed) {
 		o.mu.Lock() // block the sink
 		defer o.mu.Unlock()
-		if err := flooder.Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, flooder.Run())
 		if err := other.Run(); err == nil {
 			t.Error("the other plugin fails, and must be seen to")
 		}
@@ -207,9 +203,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 				t.Fatal("nothing was lost")
 			}
 		}
-		if err := other.Run(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, other.Run())
 	})
 	execs, roots := o.execs(), 0
 	var guilty event.Process

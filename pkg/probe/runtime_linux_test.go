@@ -54,9 +54,7 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 
 func (r *callingRuntime) call(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(r.start.Close(), r.cmd.Wait()); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, errors.Join(r.start.Close(), r.cmd.Wait()))
 }
 
 func runtimeAct(argument string) error {

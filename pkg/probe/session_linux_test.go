@@ -38,9 +38,7 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 			agent := startAgent(t, address, runs+"="+outer)
 			o := observeProbe(t, Options{Anchors: serving(t, agent.Pid)}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}
-				if err := acting(t, "dial", "unix "+address).Run(); err != nil {
-					t.Error(err)
-				}
+				harness.Check(t, acting(t, "dial", "unix "+address).Run())
 			})
 			execs := o.execs()
 			if !slices.ContainsFunc(execs, func(e *event.Exec) bool { return e.Name == "sleep" }) {
@@ -70,9 +68,7 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 			_ = p.kernel.Life.Accounts.Put(*root, *a)
 		})
 		harness.Check(t, agent.Signal(unix.SIGCONT))
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, cmd.Wait())
 		followed := func() (is bool) {
 			kernel.Each(p.kernel.Life.Processes, func(_ *uint32, entry *kernel.LifeProcess) { is = is || int(entry.Self.Pid) == agent.Pid })
 			return is

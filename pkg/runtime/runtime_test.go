@@ -143,9 +143,7 @@ func TestSilentRuntimeEndsWithTheContext(t *testing.T) {
 			<-ctx.Done()
 		}
 	}()
-	if err := New(Options{Address: address}).Run(ctx, func(e event.Event) { t.Errorf("told %+v", e.Body) }); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, New(Options{Address: address}).Run(ctx, func(e event.Event) { t.Errorf("told %+v", e.Body) }))
 }
 
 func TestDelay(t *testing.T) {

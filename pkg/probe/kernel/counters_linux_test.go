@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"os"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -12,9 +11,7 @@ import (
 // counting is a side with counters only, each of which counted.
 func counting(tb testing.TB) *Side {
 	tb.Helper()
-	if os.Geteuid() != 0 {
-		tb.Skip("needs root")
-	}
+	harness.Root(tb)
 	spec, err := LoadLife()
 	harness.Check(tb, err)
 	m, err := ebpf.NewMap(spec.Maps["counters"])

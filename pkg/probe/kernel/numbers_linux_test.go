@@ -10,9 +10,7 @@ import (
 )
 
 func TestProcessesAreListedByBothNumbers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	harness.Root(t)
 	spec, err := LoadLife()
 	harness.Check(t, err)
 	own, err := procfs.OwnNamespace("pid")

@@ -45,9 +45,7 @@ func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first 
 
 func smallRing(t *testing.T) (*Ring, *ebpf.Map) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	harness.Root(t)
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())})
 	harness.Check(t, err)
 	t.Cleanup(func() { _ = m.Close() })
@@ -115,9 +113,7 @@ func TestWhatEndsAWait(t *testing.T) {
 	})
 	t.Run("a record without a word, and the time", func(t *testing.T) {
 		r, m := smallRing(t)
-		if err := wait(t, r, time.Now().Add(10*time.Millisecond), func() { sender(t, m, 8, quietly)('x') }); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, wait(t, r, time.Now().Add(10*time.Millisecond), func() { sender(t, m, 8, quietly)('x') }))
 	})
 	t.Run("what is there", func(t *testing.T) {
 		r, m := smallRing(t)
@@ -129,13 +125,9 @@ func TestWhatEndsAWait(t *testing.T) {
 	t.Run("somebody else", func(t *testing.T) {
 		r, _ := smallRing(t)
 		for range 100 { // also directly before a Wait
-			if err := wait(t, r, never, r.Wake); err != nil {
-				t.Error(err)
-			}
+			harness.Check(t, wait(t, r, never, r.Wake))
 		}
-		if err := wait(t, r, time.Now().Add(time.Millisecond), func() {}); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, wait(t, r, time.Now().Add(time.Millisecond), func() {}))
 	})
 	t.Run("that it is closed", func(t *testing.T) {
 		r, _ := smallRing(t)

@@ -19,9 +19,7 @@ import (
 const verified = 200_000
 
 func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	harness.Root(t)
 	harness.Check(t, rlimit.RemoveMemlock())
 	types, err := btf.LoadKernelSpec()
 	harness.Check(t, err)

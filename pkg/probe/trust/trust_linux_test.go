@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 
@@ -32,9 +31,7 @@ func TestWhoseRightsAreTheirOwn(t *testing.T) {
 }
 
 func TestASetUserIDProgramIsNotBelieved(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	harness.Root(t)
 	n := NewNode(nil, false)
 	for name, test := range map[string]struct {
 		args []string

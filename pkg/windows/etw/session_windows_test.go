@@ -94,7 +94,5 @@ func TestAChildIsTold(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, <-done)
 }
