@@ -80,6 +80,7 @@ func summary(q *event.Request) string {
 		{"via", q.Gateway},
 		{"table", q.Table},
 		{"chain", q.Chain},
+		{"failed", q.Error},
 	} {
 		switch said := fmt.Sprint(part.what); said {
 		case "", "0", "false":
