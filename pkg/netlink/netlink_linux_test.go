@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/netlinktest"
 )
 
 func socket(family uint16) *Call {
@@ -19,36 +20,6 @@ func socket(family uint16) *Call {
 		Process: "7@0", Start: 100, NetNS: event.Namespace{Key: "50", Label: "5"}, Family: family, Port: 77,
 		Errno: func(n int64) string { return unix.ErrnoName(unix.Errno(-n)) }, ByFile: nowhere, ByPID: nowhere,
 	}
-}
-
-func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
-	data, err := binary.Append(nil, binary.NativeEndian, head)
-	if err != nil {
-		panic(err)
-	}
-	if fill != nil {
-		data = append(data, attrs(fill)...)
-	}
-	b, err := (&netlink.Message{
-		Header: netlink.Header{
-			Length: uint32(align(uint64(16 + len(data)))), Type: kind, Flags: flags,
-			Sequence: 3,
-		}, Data: data,
-	}).MarshalBinary()
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-func attrs(fill func(*netlink.AttributeEncoder)) []byte {
-	ae := netlink.NewAttributeEncoder()
-	fill(ae)
-	b, err := ae.Encode()
-	if err != nil {
-		panic(err)
-	}
-	return b
 }
 
 // common checks the fields that all requests of these tests share.
@@ -67,17 +38,17 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 		want   string
 	}{
 		"a route of several ways has the first": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Replace,
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWROUTE, netlink.Request|netlink.Replace,
 				unix.RtMsg{Family: unix.AF_INET, Dst_len: 8, Table: unix.RT_TABLE_MAIN}, func(ae *netlink.AttributeEncoder) {
 					ae.Bytes(unix.RTA_DST, []byte{10, 0, 0, 0})
 					hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
 					ae.Bytes(unix.RTA_MULTIPATH, append(hop,
-						attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
+						netlinktest.Attributes(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
 				}),
 			"rtnetlink RTM_NEWROUTE: change route, index 4, to 10.0.0.0/8, via 10.1.0.1",
 		},
 		"a route by way of the other family": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET},
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET},
 				func(ae *netlink.AttributeEncoder) {
 					ae.Bytes(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, netip.MustParseAddr("fe80::1").AsSlice()...))
 					ae.Uint32(unix.RTA_OIF, 2)
@@ -86,7 +57,7 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 			"rtnetlink RTM_NEWROUTE: add route, exclusive, index 2, to default, via fe80::1, table 1000",
 		},
 		"an address of a link between two is the near one": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, netlink.Request,
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWADDR, netlink.Request,
 				unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: 3}, func(ae *netlink.AttributeEncoder) {
 					ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
 					ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
@@ -94,13 +65,13 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 			"rtnetlink RTM_NEWADDR: change address, index 3, address 10.0.0.1/32",
 		},
 		"a name is made harmless": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
 				ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
 			}),
 			`rtnetlink RTM_NEWLINK: change link, \x1b[2Jx`,
 		},
 		"what a message lacks at its end is no error": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2},
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2},
 				func(ae *netlink.AttributeEncoder) {
 					ae.Uint32(unix.IFLA_MTU, 1400)
 					ae.String(unix.IFLA_IFNAME, "eth0")
@@ -108,33 +79,33 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 			"rtnetlink RTM_NEWLINK: change link, index 2, mtu 1400",
 		},
 		"a question has a name alone": {
-			unix.NETLINK_ROUTE, message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil),
+			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil),
 			"rtnetlink RTM_GETADDR: query address",
 		},
 		"deleting many at once is not exclusive, though it is the same bit": {
-			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, netlink.Request|0x200, nf, nil),
+			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, netlink.Request|0x200, nf, nil),
 			"nf_tables NFT_MSG_DELTABLE: delete table",
 		},
 		"an ipset": {
-			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf,
+			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf,
 				func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") }),
 			"ipset IPSET_CMD_ADD: add element, exclusive, table pods",
 		},
 		"connections that are forgotten": {
-			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil),
+			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil),
 			"conntrack IPCTNL_MSG_CT_DELETE: delete connection",
 		},
 		"what the packet filter has since": {
-			unix.NETLINK_NETFILTER, message(200<<8|3, netlink.Request, nf, nil), "nfnetlink 200 message 51203:  ",
+			unix.NETLINK_NETFILTER, netlinktest.Message(200<<8|3, netlink.Request, nf, nil), "nfnetlink 200 message 51203:  ",
 		},
 		"the number of a generic family is asked for": {
-			unix.NETLINK_GENERIC, message(unix.GENL_ID_CTRL, netlink.Request, [4]byte{unix.CTRL_CMD_GETFAMILY, 1}, nil),
+			unix.NETLINK_GENERIC, netlinktest.Message(unix.GENL_ID_CTRL, netlink.Request, [4]byte{unix.CTRL_CMD_GETFAMILY, 1}, nil),
 			"generic netlink CTRL_CMD_GETFAMILY: query ",
 		},
 		"a generic family has any number": {
-			unix.NETLINK_GENERIC, message(31, netlink.Request, [4]byte{1, 1}, nil), "generic netlink message 31:  ",
+			unix.NETLINK_GENERIC, netlinktest.Message(31, netlink.Request, [4]byte{1, 1}, nil), "generic netlink message 31:  ",
 		},
-		"another family": {unix.NETLINK_XFRM, message(16, netlink.Request, [4]byte{}, nil), "xfrm message 16:  "},
+		"another family": {unix.NETLINK_XFRM, netlinktest.Message(16, netlink.Request, [4]byte{}, nil), "xfrm message 16:  "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := socket(test.family).Requests(test.data)
@@ -149,18 +120,18 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 
 func TestMessagesOfOneCall(t *testing.T) {
 	nft := func(kind netlink.HeaderType) []byte {
-		return message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, netlink.Request, unix.Nfgenmsg{},
+		return netlinktest.Message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, netlink.Request, unix.Nfgenmsg{},
 			func(ae *netlink.AttributeEncoder) { ae.String(1, "cni") })
 	}
-	begin, end := message(unix.NFNL_MSG_BATCH_BEGIN, netlink.Request, unix.Nfgenmsg{},
-		nil), message(unix.NFNL_MSG_BATCH_END, netlink.Request, unix.Nfgenmsg{}, nil)
+	begin, end := netlinktest.Message(unix.NFNL_MSG_BATCH_BEGIN, netlink.Request, unix.Nfgenmsg{},
+		nil), netlinktest.Message(unix.NFNL_MSG_BATCH_END, netlink.Request, unix.Nfgenmsg{}, nil)
 	got := socket(unix.NETLINK_NETFILTER).
 		Requests(slices.Concat(begin, nft(unix.NFT_MSG_NEWTABLE), nft(unix.NFT_MSG_NEWRULE), nft(unix.NFT_MSG_NEWRULE),
 			nft(unix.NFT_MSG_NEWSET), end))
 	if len(got) != 3 || got[0].Count != 0 || got[1].Count != 2 || got[2].Name != "NFT_MSG_NEWSET" {
 		t.Errorf("a batch: %+v", got)
 	}
-	up := message(unix.RTM_NEWLINK, netlink.Request,
+	up := netlinktest.Message(unix.RTM_NEWLINK, netlink.Request,
 		unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
 	if got := socket(unix.NETLINK_ROUTE).Requests(slices.Concat(up, up)); len(got) != 2 || got[0].Interface.State != "up" {
 		t.Errorf("two interfaces are changed: %+v", got)
@@ -168,12 +139,12 @@ func TestMessagesOfOneCall(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	asked := message(unix.RTM_NEWADDR, netlink.Request, unix.IfAddrmsg{}, nil)
-	words := attrs(func(ae *netlink.AttributeEncoder) {
+	asked := netlinktest.Message(unix.RTM_NEWADDR, netlink.Request, unix.IfAddrmsg{}, nil)
+	words := netlinktest.Attributes(func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.NLMSGERR_ATTR_MSG, "Nexthop has \x1binvalid gateway.")
 	})
 	said := func(flags netlink.HeaderFlags, errno int32, rest ...byte) []byte {
-		return message(netlink.Error, flags, append(binary.NativeEndian.AppendUint32(nil, uint32(errno)), rest...), nil)
+		return netlinktest.Message(netlink.Error, flags, append(binary.NativeEndian.AppendUint32(nil, uint32(errno)), rest...), nil)
 	}
 	for name, test := range map[string]struct {
 		answer []byte

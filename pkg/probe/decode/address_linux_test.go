@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/netlinktest"
 )
 
 // In a story + is a request, and other entries are flags of a reported address. Stories are in a pod unless stated.
@@ -40,7 +41,7 @@ func TestDuplicateAddressDetection(t *testing.T) {
 					ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr("fd00::5").AsSlice())
 					ae.Uint32(unix.IFA_FLAGS, uint32(max(step, 0)))
 				}
-				m := message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Prefixlen: 64, Index: 3}, fill)
+				m := netlinktest.Message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Prefixlen: 64, Index: 3}, fill)
 				if step == asks {
 					d.requests(sent(unix.NETLINK_ROUTE, m))
 					continue
@@ -61,7 +62,7 @@ func TestDuplicateAddressDetection(t *testing.T) {
 func TestAddressesAreBounded(t *testing.T) {
 	d, told := resident(), 0
 	for n := range 10 * maxAddresses {
-		told += len(d.answers(received(unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Flags: unix.IFA_F_TENTATIVE}, func(ae *netlink.AttributeEncoder) {
+		told += len(d.answers(received(unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Flags: unix.IFA_F_TENTATIVE}, func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr(fmt.Sprintf("fd00::%x", n)).AsSlice())
 		}))))
 	}

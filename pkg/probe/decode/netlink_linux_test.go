@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/mdlayher/netlink"
@@ -10,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/netlinktest"
 )
 
 // sent and received are records of process 7@0.
@@ -40,35 +40,8 @@ func resident() *Decoder {
 	return d
 }
 
-func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
-	data, err := binary.Append(nil, binary.NativeEndian, head)
-	if err != nil {
-		panic(err)
-	}
-	if fill != nil {
-		data = append(data, attrs(fill)...)
-	}
-	b, err := (&netlink.Message{
-		Header: netlink.Header{Length: uint32(16+len(data)+3) &^ 3, Type: kind, Flags: flags, Sequence: 3}, Data: data,
-	}).MarshalBinary()
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-func attrs(fill func(*netlink.AttributeEncoder)) []byte {
-	ae := netlink.NewAttributeEncoder()
-	fill(ae)
-	b, err := ae.Encode()
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
 func TestWhatIsTooLongToBeReadWholeSaysSo(t *testing.T) {
-	up := message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
+	up := netlinktest.Message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
 	r := sent(unix.NETLINK_ROUTE, up)
 	r.Ret, r.Cut = 5000, 1
 	if got := resident().requests(r); len(got) != 2 || got[1].(*event.Cut).Count != 5000-32 {
@@ -78,8 +51,8 @@ func TestWhatIsTooLongToBeReadWholeSaysSo(t *testing.T) {
 
 func TestAnInterfaceByItsIndexIsEvidence(t *testing.T) {
 	const id, name = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "lxc1a2b3c4d5e6f"
-	announced := message(unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: 38}, func(ae *netlink.AttributeEncoder) { ae.String(unix.IFLA_IFNAME, name) })
-	deleted := message(unix.RTM_DELLINK, netlink.Request, unix.IfInfomsg{Index: 38}, nil)
+	announced := netlinktest.Message(unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: 38}, func(ae *netlink.AttributeEncoder) { ae.String(unix.IFLA_IFNAME, name) })
+	deleted := netlinktest.Message(unix.RTM_DELLINK, netlink.Request, unix.IfInfomsg{Index: 38}, nil)
 	for home, want := range map[string]int{"50": 1, "1": 0} { // the records' namespace is 50
 		d := newDecoder()
 		d.note(event.Event{Body: &event.Exec{Process: "8@0", Root: true, InPath: true, Call: &event.Call{ContainerID: id}, NetNS: event.Namespace{Key: home}}})
