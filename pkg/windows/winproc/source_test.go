@@ -264,17 +264,10 @@ func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
 	plugin.nameless = errors.New("a device does not function")
 	stats := w.observe(t, func(w *world, _ *Snapshots, r *reader) {
 		r.polls = false
-		change := func(kind proctracker.Kind, at int64) etw.Change {
-			return etw.Change{
-				Notice:  proctracker.Notice{Kind: kind, Time: at, PID: plugin.PID, Parent: runtime, Code: plugin.code},
-				Created: int64(plugin.Entry.Created), Image: `\Device\HarddiskVolume3\opt\cni\bin\antrea.exe`,
-			}
-		}
 		w.now = 125 * ms
 		r.Soon(plugin.PID, 0)
-		r.Take(change(proctracker.Began, 100*ms))
-		w.now = 1000 * ms
-		r.Take(change(proctracker.Ended, 900*ms))
+		plugin.tells(r, 125*ms, proctracker.Began, "")
+		plugin.tells(r, 1000*ms, proctracker.Ended, "")
 		w.now = 2000 * ms
 		r.Advance(2000 * ms)
 	})
@@ -313,37 +306,46 @@ func TestANumberThatComesAgain(t *testing.T) {
 	w.expect(t, whole[0], whole[1], "300 exit 0 unseen false", "305 exec netsh of C:/Windows/System32/netsh root false false", "800 exit 0 unseen false", whole[3])
 }
 
-// At once, then in order.
+// tells hands over a process's start or end as event tracing does, at that time.
+func (l *life) tells(r *reader, now int64, kind proctracker.Kind, command string) {
+	c := etw.Change{
+		Notice:  proctracker.Notice{Kind: kind, Time: l.Entry.Created.unix() - calendar, PID: l.PID, Parent: l.Entry.Parent},
+		Created: int64(l.Entry.Created), Image: `\Device\HarddiskVolume3` + l.file[2:], CommandLine: command,
+	}
+	if kind == proctracker.Ended {
+		c.Time, c.Code = l.ends, l.code
+	}
+	l.system.now = now
+	r.Take(c)
+}
+
+// At once, then in order. A command that exited before it was read is known by its command line.
 func TestAPluginAndItsCommandByEventTracing(t *testing.T) {
 	w, plugin, command := populate()
-	w.observe(t, func(w *world, _ *Snapshots, r *reader) {
+	short := w.add(12, 10, 750*ms, 758*ms, `C:\Windows\System32\netsh.exe`, "netsh.exe interface show", called...)
+	short.code = 0xc0000005
+	stats := w.observe(t, func(w *world, _ *Snapshots, r *reader) {
 		r.polls = false
-		began := func(l *life, at int64) etw.Change {
-			return etw.Change{
-				Notice:  proctracker.Notice{Kind: proctracker.Began, Time: at, PID: l.PID, Parent: l.Entry.Parent},
-				Created: int64(l.Entry.Created), Image: `\Device\HarddiskVolume3` + l.file[2:], CommandLine: "powershell.exe -NoLogo",
-			}
-		}
-		ended := func(l *life) etw.Change {
-			return etw.Change{Notice: proctracker.Notice{Kind: proctracker.Ended, Time: l.ends, PID: l.PID, Code: l.code}, Created: int64(l.Entry.Created)}
-		}
 		w.now = 125 * ms
 		r.Soon(10, int64(plugin.Entry.Created))
-		w.now = 180 * ms
-		r.Take(began(plugin, 100*ms))
+		plugin.tells(r, 180*ms, proctracker.Began, "")
 		w.now = 225 * ms
 		r.Soon(11, 0)
-		w.now = 280 * ms
-		r.Take(began(command, 200*ms))
-		w.now = 780 * ms
-		r.Take(ended(command))
-		w.now = 1000 * ms
-		r.Take(ended(plugin))
+		command.tells(r, 280*ms, proctracker.Began, "powershell.exe -NoLogo")
+		command.tells(r, 780*ms, proctracker.Ended, "")
+		r.Soon(12, 0)
+		short.tells(r, 830*ms, proctracker.Began, "netsh.exe interface show")
+		short.tells(r, 838*ms, proctracker.Ended, "")
+		plugin.tells(r, 1000*ms, proctracker.Ended, "")
 		r.Advance(1000 * ms)
 		w.now = 2000 * ms
 		r.Advance(2000 * ms)
 	})
-	w.expect(t, whole...)
+	w.expect(t, whole[0], whole[1], whole[2], "750 exec netsh of /Device/‹text 15›/Windows/System32/netsh root false false",
+		"758 exit 3221225477 unseen false", whole[3])
+	if stats.Read != 2 || stats.Unread[unreadGone] != 1 {
+		t.Errorf("%+v", stats)
+	}
 }
 
 func TestSnapshotsCostAShareOfACPU(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -274,20 +273,6 @@ func TestEveryBitFlipped(t *testing.T) {
 		flipped[bit/8] ^= 1 << (bit % 8)
 		ends(t, flipped)
 	}
-}
-
-// Random bits of real recordings.
-func TestRecordingsWithFlippedBits(t *testing.T) {
-	forEachRecording(t, func(t *testing.T, _ string, data []byte) {
-		random := rand.New(rand.NewPCG(3, 4))
-		for range 8 {
-			flipped := bytes.Clone(data)
-			for range 300 {
-				flipped[random.IntN(len(flipped))] ^= 1 << random.IntN(8)
-			}
-			ends(t, flipped)
-		}
-	})
 }
 
 func ends(t *testing.T, data []byte) {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -214,51 +213,4 @@ func TestTheSeed(t *testing.T) {
 			t.Errorf("nothing says %q", line)
 		}
 	}
-}
-
-// It compares a recorded process, taken for a plugin, with Microsoft's decoding.
-func TestARecordedProcessAsAPlugin(t *testing.T) {
-	forEachRecording(t, func(t *testing.T, base string, data []byte) {
-		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
-			t.Skip("nobody says what is in it")
-		}
-		tr, o := readTrace(t, data), readOracle(t, base+".baseline.txt")
-		begin, end := nth(o, kinds[etw.SystemProcess][etw.Start], 0), nth(o, kinds[etw.SystemProcess][etw.End], 0)
-		if begin == nil || end == nil || begin.fields["ProcessID"] != end.fields["ProcessID"] {
-			t.Skip("no process is there from its beginning to its end")
-		}
-		name := strings.TrimSuffix(begin.fields["ImageFileName"], ".exe")
-		spans := tell(tr.processes, tr.header, func(c etw.Change) []string {
-			path := strings.ReplaceAll(c.Image, `\`, "/")
-			folder, file := path[:max(0, strings.LastIndexByte(path, '/'))], path[strings.LastIndexByte(path, '/')+1:]
-			if c.Present || strings.TrimSuffix(file, ".exe") != name {
-				return nil
-			}
-			return []string{"CNI_COMMAND=ADD", "CNI_PATH=" + folder, "CNI_CONTAINERID=c", "CNI_IFNAME=eth0"}
-		})
-		var run *tracepb.Span
-		for _, rs := range spans {
-			for _, ss := range rs.ScopeSpans {
-				for _, s := range ss.Spans {
-					if s.Name == name+" ADD" {
-						run = s
-					}
-				}
-			}
-		}
-		if run == nil {
-			t.Fatalf("no span %s ADD in %v", name, spans)
-		}
-		began := tr.header.Start.UnixNano()
-		for what, at := range map[*happening]int64{begin: int64(run.StartTimeUnixNano), end: int64(run.EndTimeUnixNano)} {
-			if d := at - began - what.ns; d < -5000 || d > 5000 { // the sessions differ by a few µs
-				t.Errorf("%d ns beside %s", d, what.line)
-			}
-		}
-		for _, a := range run.Attributes {
-			if a.Key == "process.pid" && strconv.FormatInt(a.Value.GetIntValue(), 10) != strings.ReplaceAll(begin.fields["ProcessID"], ",", "") {
-				t.Errorf("%v, Microsoft has %s", a, begin.line)
-			}
-		}
-	})
 }
