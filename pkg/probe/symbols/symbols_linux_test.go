@@ -101,11 +101,3 @@ func (d *dictionary) name(address uint64) string {
 }
 
 func (*dictionary) Close() error { return nil }
-
-func BenchmarkAsk(b *testing.B) {
-	k := asked(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		k.name(0xffffffff81200000)
-	}
-}
