@@ -17,14 +17,15 @@ type chunk struct {
 	first        uint64
 	lines        int
 	began, ended time.Time
+	data         []byte // JSON lines, compressed once the chunk is full
 }
 
 // add encodes a line without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
-func (c *chunk) add(data []byte, l control.Line) ([]byte, error) {
+func (c *chunk) add(l control.Line) error {
 	l.Seq, l.Node, l.Time = 0, "", l.Time.UTC()
 	line, err := json.Marshal(l)
 	if err != nil {
-		return data, err
+		return err
 	}
 	if c.lines == 0 || l.Time.Before(c.began) {
 		c.began = l.Time
@@ -32,13 +33,14 @@ func (c *chunk) add(data []byte, l control.Line) ([]byte, error) {
 	if c.lines++; l.Time.After(c.ended) {
 		c.ended = l.Time
 	}
-	return append(append(data, line...), '\n'), nil
+	c.data = append(append(c.data, line...), '\n')
+	return nil
 }
 
-func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
+func (c chunk) decoded(after uint64) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		seq := c.first - 1
-		for one := range bytes.Lines(data) {
+		for one := range bytes.Lines(c.data) {
 			if seq++; seq <= after {
 				continue
 			}

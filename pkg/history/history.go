@@ -32,10 +32,9 @@ type History struct {
 	packer packer
 
 	mu        sync.Mutex
-	lines     spool.Memory[chunk]    // compressed
-	whole     spool.Memory[[]string] // compressed TracesData, by trace ids in hex
-	open      chunk
-	text      []byte // append-only, so that readers need no copy
+	lines     spool.Memory[chunk] // compressed
+	whole     spool.Memory[spans]
+	open      chunk // its data is append-only, so that readers need no copy
 	next      uint64
 	since     time.Time // all later operations are held
 	forgotten map[string]uint64
@@ -47,7 +46,8 @@ func New(node string, began time.Time) *History {
 	first := uint64(max(1, began.UnixMilli()))
 	return &History{
 		node: node, open: chunk{first: first}, next: first, since: began.UTC(), forgotten: map[string]uint64{},
-		whole: spool.Memory[[]string]{Overhead: wholeEntry},
+		lines: spool.Memory[chunk]{Bytes: func(c chunk) int { return cap(c.data) }},
+		whole: spool.Memory[spans]{Bytes: func(s spans) int { return cap(s.data) + wholeEntry }},
 	}
 }
 
@@ -55,21 +55,20 @@ func New(node string, began time.Time) *History {
 func (h *History) Add(l control.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	text, err := h.open.add(h.text, bounded(l))
-	if err != nil {
+	if h.open.add(bounded(l)) != nil {
 		return
 	}
-	h.text = text
 	h.next++
 	if l.Time.Before(h.since) {
 		h.since = l.Time.UTC()
 	}
-	if h.open.lines >= chunkLines || len(h.text) >= chunkBytes {
-		h.lines.Add(h.open, h.packer.pack(h.text))
-		h.open, h.text = chunk{first: h.next}, nil
+	if h.open.lines >= chunkLines || len(h.open.data) >= chunkBytes {
+		h.open.data = h.packer.pack(h.open.data)
+		h.lines.Add(h.open)
+		h.open = chunk{first: h.next}
 	}
 	for all := h.lines.Held(); len(all) > 0; all = h.lines.Held() {
-		if first := all[0].Index; h.next-first.first-uint64(first.lines) >= Lines {
+		if first := all[0]; h.next-first.first-uint64(first.lines) >= Lines {
 			h.forget(first, "lines")
 		} else if h.lines.Size() > LineBytes {
 			h.forget(first, "bytes")
@@ -90,22 +89,21 @@ func (h *History) forget(first chunk, why string) {
 		h.since = first.ended.UTC()
 	}
 	for _, c := range h.view().chunks { // earlier than first if the clock was set back
-		if c.Index.lines > 0 && c.Index.began.Before(h.since) {
-			h.since = c.Index.began.UTC()
+		if c.lines > 0 && c.began.Before(h.since) {
+			h.since = c.began.UTC()
 		}
 	}
 }
 
 type view struct {
 	node   string
-	chunks []spool.Held[chunk] // the last one is uncompressed
+	chunks []chunk // the last one is uncompressed
 	next   uint64
 	since  time.Time
 }
 
 func (h *History) view() view {
-	chunks := append(slices.Clone(h.lines.Held()), spool.Held[chunk]{Index: h.open, Data: h.text})
-	return view{h.node, chunks, h.next, h.since}
+	return view{h.node, append(slices.Clone(h.lines.Held()), h.open), h.next, h.since}
 }
 
 func (h *History) look() (view, <-chan struct{}) {
@@ -146,20 +144,19 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 	return v.found(q)
 }
 
-func (v view) first() uint64 { return v.chunks[0].Index.first }
+func (v view) first() uint64 { return v.chunks[0].first }
 
 // lines yields the lines that match q, without its limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
-		for i, held := range v.chunks {
-			c, data := held.Index, held.Data
+		for i, c := range v.chunks {
 			if c.lines == 0 || c.first+uint64(c.lines) <= q.After+1 || c.ended.Before(q.Since) {
 				continue
 			}
 			if i < len(v.chunks)-1 {
-				data, _ = unpack(data)
+				c.data, _ = unpack(c.data)
 			}
-			for l := range c.decoded(data, q.After) {
+			for l := range c.decoded(q.After) {
 				if l.Node = v.node; !wants(q, l) {
 					continue
 				}
@@ -229,5 +226,5 @@ func (h *History) Readings() []meter.Reading {
 		meter.Level("history_operations", "Operations in the node history, one line each.", int(h.next-h.view().first())),
 		meter.Level("history_whole_operations",
 			"Slow and failed operations that the node history holds with all spans.", len(h.whole.Held())),
-		meter.Level("history_bytes", "Memory of the node history.", h.lines.Size()+cap(h.text)+h.whole.Size()))
+		meter.Level("history_bytes", "Memory of the node history.", h.lines.Size()+cap(h.open.data)+h.whole.Size()))
 }

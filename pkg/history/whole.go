@@ -21,14 +21,20 @@ const (
 	wholeEntry = 160
 )
 
+// spans are those of one operation.
+type spans struct {
+	traces []string // their ids in hex
+	data   []byte   // compressed TracesData
+}
+
 // Keep stores an operation's spans under the trace ids of its lines, in hex.
-func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
+func (h *History) Keep(traces []string, all *tracepb.ResourceSpans) {
 	if len(traces) == 0 {
 		return
 	}
 	var data []byte
-	if proto.Size(spans) <= largestWhole {
-		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
+	if proto.Size(all) <= largestWhole {
+		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{all}})
 		if err == nil {
 			data = h.packer.pack(wire)
 		}
@@ -39,7 +45,7 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 		h.forgotten["large"]++
 		return
 	}
-	h.whole.Add(traces, data)
+	h.whole.Add(spans{traces, data})
 	for len(h.whole.Held()) > WholeOperations || h.whole.Size() > WholeBytes {
 		why := "whole_operations"
 		if h.whole.Size() > WholeBytes {
@@ -54,8 +60,8 @@ func (h *History) Whole(trace string) (all []byte, err error) {
 	var found [][]byte
 	h.mu.Lock()
 	for _, op := range h.whole.Held() {
-		if slices.Contains(op.Index, trace) {
-			found = append(found, op.Data)
+		if slices.Contains(op.traces, trace) {
+			found = append(found, op.data)
 		}
 	}
 	since := h.since

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 
 type recent struct {
 	mu       sync.Mutex
-	agents   []control.Agent
-	failures []control.Failure
+	agents   spool.Memory[control.Agent]
+	failures spool.Memory[control.Failure]
 	worked   map[string]time.Time
 }
 
@@ -63,10 +64,8 @@ func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ende
 	if c.Verdict != nil {
 		f.Says, f.Remedy = c.Verdict.Says, c.Verdict.Remedy
 	}
-	if len(m.failures) >= recentFailures {
-		m.failures = slices.Delete(m.failures, 0, 1)
-	}
-	m.failures = append(m.failures, f)
+	m.failures.Add(f)
+	m.failures.Remove(0, len(m.failures.Held())-recentFailures)
 }
 
 func whoFailed(call *model.Call) string {
@@ -91,13 +90,11 @@ func (m *recent) run(network, plugin string, im *model.Image, failed string, end
 
 func (m *recent) connection(network, plugin string, c *model.Connection, failed string, ended time.Time) {
 	a := control.Agent{Network: network, Plugin: plugin, Kind: c.Network, Address: c.Address}
-	if i := slices.IndexFunc(m.agents, func(b control.Agent) bool {
+	if i := slices.IndexFunc(m.agents.Held(), func(b control.Agent) bool {
 		return a.Network == b.Network && a.Plugin == b.Plugin && a.Kind == b.Kind && a.Address == b.Address
 	}); i >= 0 {
-		a = m.agents[i]
-		m.agents = slices.Delete(m.agents, i, i+1)
-	} else if len(m.agents) >= recentAgents {
-		m.agents = slices.Delete(m.agents, 0, 1)
+		a = m.agents.Held()[i]
+		m.agents.Remove(i, 1)
 	}
 	if c.Agent != nil {
 		a.Name, a.PID = c.Agent.Name, c.Agent.PID
@@ -109,13 +106,16 @@ func (m *recent) connection(network, plugin string, c *model.Connection, failed 
 		a.Failed, a.Error = ended, cmp.Or(c.Error, failed)
 		a.Failures++
 	}
-	m.agents = append(m.agents, a)
+	m.agents.Add(a)
+	m.agents.Remove(0, len(m.agents.Held())-recentAgents)
 }
 
 func (m *recent) list() control.Recent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := control.Recent{Agents: slices.Clone(m.agents), Failures: slices.Clone(m.failures), Worked: map[string]time.Time{}}
+	r := control.Recent{
+		Agents: slices.Clone(m.agents.Held()), Failures: slices.Clone(m.failures.Held()), Worked: map[string]time.Time{},
+	}
 	for key, at := range m.worked {
 		r.Worked[key] = clock.Reset(at)
 	}

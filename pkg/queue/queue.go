@@ -79,7 +79,7 @@ func New(s Sender, o Options) *Queue {
 	q := &Queue{
 		Options: o,
 		sender:  s,
-		waiting: spool.Memory[Item]{Overhead: o.Overhead},
+		waiting: spool.Memory[Item]{Bytes: func(item Item) int { return cap(item.Data) + o.Overhead }},
 		cancel:  cancel,
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
@@ -109,10 +109,10 @@ func (q *Queue) Add(item Item) bool {
 		q.stats.Dropped[TooLarge]++
 		return false
 	}
-	if !q.admits(cap(item.Data) + q.Overhead) {
+	if !q.admits(q.waiting.Bytes(item)) {
 		return false
 	}
-	q.waiting.Add(item, item.Data)
+	q.waiting.Add(item)
 	if q.storing {
 		signal(q.store)
 	} else {

@@ -53,7 +53,7 @@ func (s *storer) first() (item Item, some, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all := s.waiting.Held(); len(all) > s.unspooled {
-		return all[s.unspooled].Index, true, s.closed
+		return all[s.unspooled], true, s.closed
 	}
 	return item, false, s.closed
 }

@@ -202,7 +202,7 @@ func (w *worker) leave(b batch) uint64 {
 }
 
 // sendable returns items in memory that the spool does not take.
-func (w *worker) sendable() []spool.Held[Item] {
+func (w *worker) sendable() []Item {
 	if w.storing {
 		return w.waiting.Held()[:w.unspooled]
 	}

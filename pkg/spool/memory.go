@@ -2,33 +2,28 @@ package spool
 
 import "slices"
 
-// Memory is a spool in memory, oldest entry first, each with an index of type K. Its owner bounds and locks it.
-type Memory[K any] struct {
-	// Overhead is an entry's size without data, in bytes.
-	Overhead int
+// Memory is a spool in memory, oldest entry first. Its owner bounds and locks it.
+type Memory[E any] struct {
+	// Bytes returns an entry's size in bytes; nil for a spool that its owner bounds in entries only.
+	Bytes func(E) int
 
-	held []Held[K]
+	held []E
 	size int
 }
 
-// Held is one entry.
-type Held[K any] struct {
-	Index K
-	Data  []byte
-}
-
 // Add appends an entry and takes over its data.
-func (m *Memory[K]) Add(index K, data []byte) {
-	m.held = append(m.held, Held[K]{index, data})
-	m.size += cap(data) + m.Overhead
+func (m *Memory[E]) Add(entry E) {
+	m.held = append(m.held, entry)
+	m.size += m.bytes(entry)
 }
 
-// Remove removes up to n entries from index i, and returns how many.
-func (m *Memory[K]) Remove(i, n int) int {
-	gone := m.held[min(i, len(m.held)):min(i+n, len(m.held))]
+// Remove removes up to n entries from index i, and returns how many. A negative n removes none.
+func (m *Memory[E]) Remove(i, n int) int {
+	i = min(i, len(m.held))
+	gone := m.held[i:min(i+max(0, n), len(m.held))]
 	n = len(gone)
-	for _, h := range gone {
-		m.size -= cap(h.Data) + m.Overhead
+	for _, entry := range gone {
+		m.size -= m.bytes(entry)
 	}
 	if i > 0 {
 		m.held = slices.Delete(m.held, i, i+n)
@@ -39,8 +34,15 @@ func (m *Memory[K]) Remove(i, n int) int {
 	return n
 }
 
+func (m *Memory[E]) bytes(entry E) int {
+	if m.Bytes == nil {
+		return 0
+	}
+	return m.Bytes(entry)
+}
+
 // Held returns all entries, valid until the next Remove.
-func (m *Memory[K]) Held() []Held[K] { return m.held }
+func (m *Memory[E]) Held() []E { return m.held }
 
 // Size returns the size of all entries in bytes.
-func (m *Memory[K]) Size() int { return m.size }
+func (m *Memory[E]) Size() int { return m.size }
