@@ -78,8 +78,11 @@ type Options struct {
 // Sampling says which operations are kept once they are over.
 type Sampling struct {
 	// Share of ordinary operations that is kept: 1.0 all, 0.1 every tenth, 0.0 none. Without it the variables
-	// OTEL_TRACES_SAMPLER (always_on, always_off, traceidratio) and OTEL_TRACES_SAMPLER_ARG count.
+	// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count. A backend can read it from the spans' tracestate (ot=th).
 	Ratio float64 `key:"ratio" default:"1" range:"0..1" record:"Ratio"`
+	// Operations below a sampled span of the runtime are kept, those below one that was not sampled only as keep says;
+	// ratio is for the rest. With false, ratio is for all.
+	ParentBased bool `key:"parent_based" default:"true"`
 	// Other ratios for single namespaces; the first rule that matches wins. A pattern may hold *, ? and [abc].
 	//
 	//	[[sampling.rule]]

@@ -84,12 +84,10 @@ func (e *environment) sampler() {
 		}
 		e.assign("sampling.ratio", ratio, argument)
 	default:
-		e.warn(name, quoted(sampler)+" is not supported", "set it to always_on, always_off or traceidratio")
+		e.warn(name, quoted(sampler)+" is not supported", "set it to always_on, always_off or traceidratio, or parentbased_ and one of these")
 		return
 	}
-	if byParent {
-		e.warn(name, quoted(sampler)+" counts as "+root+": cniscope does not sample by the parent", "set it to "+root)
-	}
+	e.assign("sampling.parent_based", byParent, name)
 }
 
 // resource sets attributes, except those of Kubernetes and containers: they describe cniscope's own pod here, but the

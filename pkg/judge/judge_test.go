@@ -200,7 +200,7 @@ func TestSlowAndFailed(t *testing.T) {
 
 // The hash is part of the contract between nodes and versions, so the selection of 100,000 fixed IDs is fixed, by
 // size and digest.
-func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
+func TestTheRatioIsOfOperationsWithoutAParent(t *testing.T) {
 	harness.Slow(t)
 	const n, size, digest = 100_000, 10_098, "500a95d6910df90f"
 	for parent, trace := range map[string]event.TraceContext{
@@ -213,17 +213,14 @@ func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
 		for i := range n {
 			op := add(plugin("b", 0, 1))
 			op.ContainerID, op.Calls[0].Trace = fmt.Sprintf("%064x", i), trace
-			if (Options{Sampling: Sampling{Ratio: 0.1}}).Judge(op).Keep {
+			if (Options{Sampling: Sampling{Ratio: 0.1, ParentBased: true}}).Judge(op).Keep {
 				kept++
 				fmt.Fprintln(set, op.ContainerID)
 			}
 		}
 		got := fmt.Sprintf("%x", set.Sum(nil)[:8])
-		if parent == "unsampled" {
-			if kept != 0 {
-				t.Errorf("%d kept though their parents are not sampled", kept)
-			}
-		} else if kept != size || got != digest {
+		switch want, exact := map[string]int{"sampled": n, "unsampled": 0}[parent]; {
+		case exact && kept != want, !exact && (kept != size || got != digest):
 			t.Errorf("parent %s: kept %d of %d, digest %s", parent, kept, n, got)
 		}
 	}

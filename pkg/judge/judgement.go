@@ -31,7 +31,9 @@ type Judgement struct {
 	// Reduced: only the calls are kept (see Limiter).
 	Reduced bool
 	Reasons []Reason // in the order of the constants
-	Calls   map[*model.Call]*Call
+	// TraceState is that of the operation's own trace, with its sampling threshold; empty if no ratio counts.
+	TraceState string
+	Calls      map[*model.Call]*Call
 	// Slow, SlowAgents and SlowLocks give the exceeded thresholds.
 	Slow       map[*model.Image]time.Duration
 	SlowAgents map[*model.Connection]time.Duration

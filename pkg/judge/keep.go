@@ -1,12 +1,15 @@
 package judge
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
@@ -27,6 +30,8 @@ type Sampling struct {
 	All bool
 	// Keep are reasons that override Ratio.
 	Keep []Reason
+	// ParentBased keeps what is below a sampled parent, and only by Keep what is below an unsampled one.
+	ParentBased bool `json:"-"`
 }
 
 func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) {
@@ -34,13 +39,14 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) 
 		return []Reason{NoSandbox}
 	}
 	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow)+len(j.SlowAgents)+len(j.SlowLocks) > 0}
-	sampled := false
+	below, root := false, false // a sampled parent; a call without an unsampled one
 	for _, call := range op.Calls {
 		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
 		is[Hung] = is[Hung] || call.Hung
 		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
 		is[Unusual] = is[Unusual] || j.Slower(call)
-		sampled = sampled || !w3c.Parse(call.Trace).Unsampled()
+		parent := w3c.Parse(call.Trace)
+		below, root = below || parent.Recorded(), root || !parent.Unsampled()
 	}
 	for _, rule := range []Reason{Slow, Failed, Partial, Hung, Unusual} {
 		if is[rule] && slices.Contains(s.Keep, rule) {
@@ -49,13 +55,27 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) 
 	}
 	switch {
 	case len(reasons) > 0:
+		j.TraceState = s.state(op.ContainerID, 0)
 		return reasons
 	case op.ContainerID == "":
 		return []Reason{NoSandbox}
-	case s.All, sampled && share(op.ContainerID) < s.ratio(op):
+	case s.All, s.ParentBased && below:
+		return []Reason{Sampled}
+	case (root || !s.ParentBased) && randomness(op.ContainerID) >= threshold(s.ratio(op)):
+		j.TraceState = s.state(op.ContainerID, threshold(s.ratio(op)))
 		return []Reason{Sampled}
 	}
 	return []Reason{Unsampled}
+}
+
+// state is the tracestate of a sandbox's operation that was kept by a threshold, by which a backend can count all of
+// them; empty if none is left out.
+func (s Sampling) state(id string, threshold uint64) string {
+	if s.All || id == "" || s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
+		return ""
+	}
+	th := strings.TrimRight(fmt.Sprintf("%014x", threshold), "0")
+	return fmt.Sprintf("ot=th:%s;rv:%014x", cmp.Or(th, "0"), randomness(id))
 }
 
 // routine reports whether an operation is a periodic query about no pod, never kept.
@@ -105,11 +125,18 @@ func (s Sampling) mayChoose(namespace string) bool {
 	})
 }
 
-// share maps a sandbox ID to [0, 1), the same on every node and version: all its ordinary operations are kept, or
-// none.
-func share(id string) float64 {
+// randomBits is the length of a trace's randomness (OpenTelemetry, trace/tracestate-probability-sampling).
+const randomBits = 56
+
+// randomness is of a sandbox ID, the same on every node and version: all its ordinary operations are kept, or none.
+func randomness(id string) uint64 {
 	sum := sha256.Sum256([]byte(id))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
+	return ^(binary.BigEndian.Uint64(sum[:8]) >> (64 - randomBits)) & (1<<randomBits - 1)
+}
+
+// threshold is the least randomness that a ratio keeps.
+func threshold(ratio float64) uint64 {
+	return 1<<randomBits - uint64(math.Round(math.Ldexp(ratio, randomBits)))
 }
 
 // Limiter bounds a storm: beyond a number per second, operations are reduced to their calls before any is dropped. It

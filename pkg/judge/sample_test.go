@@ -2,6 +2,11 @@ package judge
 
 import (
 	"fmt"
+	"github.com/cniscope/cniscope/test/harness"
+	"go.opentelemetry.io/otel/trace"
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +94,55 @@ func ExampleLimiter() {
 		fmt.Print(l.Whole(int64(i), 2), " ")
 	}
 	// Output: true true false false
+}
+
+// 10^6 operations, of which every 50th failed: the number that a backend computes from the thresholds of the kept ones
+// is within 4 standard errors of the true one.
+func TestABackendCountsByTheThreshold(t *testing.T) {
+	harness.Slow(t)
+	const n, ratio = 1_000_000, 0.1
+	o := Sampling{Ratio: ratio, ParentBased: true, Keep: []Reason{Failed}}
+	call := &model.Call{Command: "ADD"}
+	ordinary := &Judgement{Calls: map[*model.Call]*Call{call: {}}}
+	failed := &Judgement{Calls: map[*model.Call]*Call{call: {Failure: "x"}}}
+	counted, kept, sampled := 0.0, 0, 0.0
+	for i := range n {
+		op := &model.Operation{ContainerID: fmt.Sprintf("%064x", i), Calls: []*model.Call{call}}
+		j := ordinary
+		if i%50 == 0 {
+			j = failed
+		} else {
+			sampled++
+		}
+		j.TraceState = ""
+		if o.reasons(op, j)[0] == Unsampled {
+			continue
+		}
+		kept++
+		state, err := trace.ParseTraceState(j.TraceState)
+		harness.Check(t, err)
+		th, rv, _ := strings.Cut(strings.TrimPrefix(state.Get("ot"), "th:"), ";rv:")
+		least, err := strconv.ParseUint((th + "00000000000000")[:14], 16, 64)
+		harness.Check(t, err)
+		if random, err := strconv.ParseUint(rv, 16, 64); err != nil || random < least || len(rv) != 14 {
+			t.Fatalf("%s is kept", j.TraceState)
+		}
+		counted += 1 / (1 - math.Ldexp(float64(least), -56))
+	}
+	if off, standard := math.Abs(counted-n), math.Sqrt(sampled*(1-ratio)/ratio); off > 4*standard {
+		t.Errorf("%d kept count as %.0f, off by %.1f standard errors", kept, counted, off/standard)
+	}
+}
+
+// Where nothing is left out by a ratio, spans have no threshold.
+func TestARatioOfOneNeedsNoThreshold(t *testing.T) {
+	op := &model.Operation{ContainerID: "x", Calls: []*model.Call{{Command: "ADD"}}}
+	for state, o := range map[string]Sampling{
+		"": {Ratio: 1}, "ot=th:0": {Ratio: 1, Annotations: []string{"*"}},
+		"ot=th:8": {Ratio: 0.5, Namespaces: []NamespaceRule{{"x", 0}}},
+	} {
+		if j := (Options{Sampling: o}).Judge(op); j.Keep && !strings.HasPrefix(j.TraceState, state) || j.TraceState == "" != (state == "") {
+			t.Errorf("%+v: %q", o, j.TraceState)
+		}
+	}
 }

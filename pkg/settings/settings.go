@@ -65,6 +65,7 @@ func JudgeOf(o config.Options) judge.Options {
 		},
 		Sampling: judge.Sampling{
 			Ratio: sampling.Ratio, Annotations: sampling.Annotated, PerSecond: sampling.PerSecond,
+			ParentBased: sampling.ParentBased,
 		},
 	}
 	for _, rule := range sampling.Rules {

@@ -29,7 +29,7 @@ func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if above := w3c.Parse(call.Trace); above.Unsampled() {
 		links = append(links, link(above.SpanContext, "parent was not sampled"))
 	}
-	return at{trace: w.own, parent: w.operation()}, links
+	return at{trace: w.own, parent: w.operation(), state: w.j.TraceState}, links
 }
 
 func (w *writer) operation() oteltrace.SpanID {
@@ -45,7 +45,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	for _, call := range w.op.Calls {
 		start = min(start, call.Start)
 	}
-	s := w.span(at{trace: w.own}, w.root, name, start, w.op.End, attr.KindOperation)
+	s := w.span(at{trace: w.own, state: w.j.TraceState}, w.root, name, start, w.op.End, attr.KindOperation)
 	add(s, aboutSandbox(w.op)...)
 	s.Links = w.before()
 	if w.op.Sandbox != nil {

@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -388,4 +389,18 @@ func TestTheErrorTypeOfAFailure(t *testing.T) {
 
 func invalid(im *model.Image) {
 	im.Run.Result = &event.Result{Invalid: "no valid JSON at byte 1 of 16"}
+}
+
+// A backend counts by the spans' tracestate where a ratio leaves operations out; a foreign trace keeps its own.
+func TestASampledTraceHasItsThreshold(t *testing.T) {
+	o := options
+	o.Ratio, o.ParentBased, o.Keep = math.Nextafter(1, 0), true, nil
+	for above, want := range map[string]bool{"": true, sampled: false} {
+		op := sandbox(parent(above))
+		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
+			if strings.HasPrefix(s.TraceState, "ot=th:000000000000") != want || s.Flags&flagRandom != 0 != want {
+				t.Errorf("below %q: %s has tracestate %q, flags %x", above, s.Name, s.TraceState, s.Flags)
+			}
+		}
+	}
 }

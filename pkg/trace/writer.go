@@ -91,9 +91,15 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	return slices.Concat(node, runtimeOf(runtime), source, pod)
 }
 
+// flagRandom says that a trace ID ends in 7 random bytes (W3C Trace Context Level 2, 3.2.2.5.2): ours are a hash.
+const flagRandom = 1 << 1
+
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
 	const usual = 20 // attributes
 	flags := uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled)
+	if where.trace == w.own && where.state != "" {
+		flags |= flagRandom
+	}
 	s := &tracepb.Span{
 		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,

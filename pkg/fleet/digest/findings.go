@@ -14,7 +14,7 @@ import (
 const (
 	// findingsMost bounds kinds of findings (doctor has 40 checks), linesMost evidence and remedy.
 	findingsMost = 500
-	// newMost bounds the kinds that one node adds, so that it leaves room for the others'.
+	// newMost bounds the new kinds of a node, which leaves room for the others'.
 	newMost    = 60
 	linesMost  = 20
 	lineLength = 1024
