@@ -17,6 +17,8 @@ const (
 	Failed   Result = "failed"
 	// Hung means a call beyond its threshold that goes on; its end is a second line.
 	Hung Result = "hung"
+	// Late means a late first connection after an ADD, which has a line of its own; Duration is the time in between.
+	Late Result = "late"
 )
 
 // Line summarizes an operation. Of several calls, Command, IfName, Network and Plugin are of the failed, else a

@@ -1,78 +1,100 @@
 package doctor
 
 import (
+	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
-func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
-	found := fullTables(f)
+// Obstacles finds states of the node in which packets of pods are dropped.
+func Obstacles(ctx context.Context, o Options) []event.Obstacle {
+	o = withDefaults(o)
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	return obstacles(gather.Forwarded(ctx, o))
+}
+
+func obstacles(f *fact.Facts) (all []event.Obstacle) {
+	for _, t := range f.Forwarding.Value.Tables {
+		if t.Full() {
+			all = append(all, event.Obstacle{
+				Kind: event.ObstacleTable, Name: t.Name, Option: t.Option, Used: t.Used, Limit: t.Limit,
+			})
+		}
+	}
 	if !routesPods(f) {
-		return found, notApplicable("no loaded network needs the node to forward")
+		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Forwarding.Value.Switches)) {
-		if f.Forwarding.Value.Switches[name] {
-			continue
+		if on := f.Forwarding.Value.Switches[name]; !on && crossed(f, name) {
+			all = append(all, event.Obstacle{Kind: event.ObstacleSwitch, Name: dotted.Replace("net/" + name)})
 		}
-		option := "net." + strings.ReplaceAll(name, "/", ".")
-		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("the node does not forward packets of pods: %s is 0", option),
-			Evidence: []string{fact.Sayf("/proc/sys/net/%s: 0", name), "pods reach only pods of their own bridge"},
-			Remedy:   []string{fact.Sayf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and find what resets it", option)},
-		})
 	}
 	for _, c := range f.Chains.Value {
 		if c.Drops {
-			found = append(found, dropping(c))
+			chain := &event.Chain{Backend: c.Backend, Family: c.Family, Table: c.Table, Name: c.Name, Rules: c.Rules}
+			all = append(all, event.Obstacle{Kind: event.ObstaclePolicy, Name: chain.String(), Chain: chain})
 		}
+	}
+	return all
+}
+
+// dotted turns a path below /proc/sys into a sysctl's name, and back: an interface's name may have a dot.
+var dotted = strings.NewReplacer("/", ".", ".", "/")
+
+// crossed reports whether packets of pods depend on a switch: of their IP version, and of a bridge of pods or the
+// interface of the default route.
+func crossed(f *fact.Facts, name string) bool {
+	loaded := f.CRI.Value.Loaded
+	if strings.HasPrefix(name, "ipv6/") && !slices.ContainsFunc(loaded, func(l fact.Loaded) bool {
+		return slices.ContainsFunc(l.Subnets, func(p netip.Prefix) bool { return p.Addr().Is6() })
+	}) {
+		return false
+	}
+	part := strings.Split(name, "/")
+	if len(part) != 4 || part[2] == "all" {
+		return true
+	}
+	return slices.Contains(f.Forwarding.Value.Default, part[2]) ||
+		slices.ContainsFunc(loaded, func(l fact.Loaded) bool { return slices.Contains(l.Bridges, part[2]) })
+}
+
+func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
+	for _, o := range obstacles(f) {
+		found = append(found, drops(o))
+	}
+	if !routesPods(f) {
+		return found, notApplicable("no loaded network needs the node to forward")
 	}
 	return found, f.Chains.Err
 }
 
-// dropping reports a chain that drops what no rule accepts. With rules, the CNI may have accepted its pods, as is
-// common beside Docker.
-func dropping(c fact.Chain) Finding {
-	where := c.Backend + " " + c.Family + " " + c.Table + " " + c.Name
-	accept := fact.Sayf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
+// drops reports an obstacle. A chain with rules is a note: the CNI may have accepted its pods, as is common beside
+// Docker.
+func drops(o event.Obstacle) Finding {
+	finding := Finding{Level: Problem, Summary: fact.Sayf("%s", o.String()), Remedy: []string{o.Remedy()}}
 	switch {
-	case c.Backend == "iptables-legacy" && c.Family == "ip6":
-		accept = "ip6tables-legacy -P FORWARD ACCEPT"
-	case c.Backend == "iptables-legacy":
-		accept = "iptables-legacy -P FORWARD ACCEPT"
-	}
-	finding := Finding{
-		Level: Problem,
-		Summary: fact.Sayf("the firewall drops every packet that the node forwards: the policy of %s is drop, and it has "+
-			"no rule", where),
-		Evidence: []string{where + ": policy drop, 0 rules"},
-		Remedy:   []string{accept + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"},
-	}
-	if c.Rules > 0 {
+	case o.Kind == event.ObstacleSwitch:
+		finding.Summary = "the node does not forward packets of pods: " + finding.Summary
+		finding.Evidence = []string{fact.Sayf("/proc/sys/%s: 0", dotted.Replace(o.Name)), "pods reach only pods of their own bridge"}
+	case o.Kind == event.ObstacleTable:
+		finding.Evidence = []string{fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room"}
+	case o.Certain():
+		finding.Summary = "the firewall drops every packet that the node forwards: " + finding.Summary
+		finding.Evidence = []string{o.Name + ": policy drop, 0 rules"}
+	default:
 		finding.Level = Note
-		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
-			where)
-		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", where, plural(c.Rules, "rule"))}
-		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + accept}
+		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop", o.Name)
+		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, plural(o.Chain.Rules, "rule"))}
+		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + o.Chain.Accept()}
 	}
 	return finding
-}
-
-// fullTables reports the kernel's full tables.
-func fullTables(f *fact.Facts) (found []Finding) {
-	for _, t := range f.Forwarding.Value.Tables {
-		if !t.Full() {
-			continue
-		}
-		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("the kernel's table of %s is full: %d of %d entries", t.Name, t.Used, t.Limit),
-			Evidence: []string{fact.Sayf("%s = %d", t.Option, t.Limit), "the kernel drops packets for which it has no room"},
-			Remedy:   []string{fact.Sayf("sysctl -w %s=%d; set it in /etc/sysctl.d, too", t.Option, 2*t.Limit)},
-		})
-	}
-	return found
 }
 
 // routesPods reports whether the node routes packets of a loaded network. The listed plugins use the node's own link

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -16,10 +17,26 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 		f.Forwarding.Value.Tables = []fact.Table{{Name: "connection tracking", Option: "net.netfilter.nf_conntrack_max", Used: used, Limit: 1000}}
 		return f
 	}
+	with := func(change func(*fact.Forwarding, *fact.Loaded)) *fact.Facts {
+		f := facts("bridge", true, 0)
+		f.CRI.Value.Loaded[0].Bridges, f.Forwarding.Value.Default = []string{"cni0"}, []string{"eth0.100"}
+		change(&f.Forwarding.Value, &f.CRI.Value.Loaded[0])
+		return f
+	}
+	off := func(name string) *fact.Facts {
+		return with(func(f *fact.Forwarding, _ *fact.Loaded) { f.Switches[name] = false })
+	}
 	for name, test := range map[string]struct {
 		facts *fact.Facts
 		says  string
 	}{
+		"off on the bridge of pods":      {off("ipv4/conf/cni0/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.cni0.forwarding is 0"},
+		"off on the way out":             {off("ipv4/conf/eth0.100/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.eth0/100.forwarding is 0"},
+		"off on another interface":       {off("ipv4/conf/eth1/forwarding"), ""},
+		"off for IPv6, which no pod has": {off("ipv6/conf/all/forwarding"), ""},
+		"off for IPv6": {with(func(f *fact.Forwarding, l *fact.Loaded) {
+			f.Switches["ipv6/conf/all/forwarding"], l.Subnets = false, []netip.Prefix{netip.MustParsePrefix("fd00::/64")}
+		}), "the node does not forward packets of pods: net.ipv6.conf.all.forwarding is 0"},
 		"sound":                {facts("bridge", true, 949), ""},
 		"off":                  {facts("bridge", false, 0), "the node does not forward packets of pods: net.ipv4.ip_forward is 0"},
 		"off, and not needed":  {facts("macvlan", false, 0), ""},

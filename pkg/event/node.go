@@ -7,6 +7,7 @@ var nodeKinds = map[string]Body{
 	"networks":  &Networks{},
 	"readiness": &Readiness{},
 	"programs":  &Programs{},
+	"look":      &Look{},
 }
 
 // Phase is a step in a sandbox's life.

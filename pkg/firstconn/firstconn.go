@@ -1,51 +1,158 @@
-// Package firstconn explains a pod's late first connection from the kernel's counters: earlier attempts and results.
-//
-// They cover the network namespace since its creation. A dropping policy and an absent machine look the same.
+// Package firstconn is an event source that looks at pods without a first connection, and at late ones: at the kernel's
+// counters of the pod's network namespace, and at what on the node drops packets of pods.
 package firstconn
 
 import (
-	"fmt"
+	"context"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Cause is why it was late.
-type Cause string
+// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
+const watched = time.Minute
 
-// Causes by precedence: consequences come later.
-const (
-	NoNeighbour Cause = "arp"         // neighbor's link-layer address unknown
-	NoRoute     Cause = "no_route"    // no route to the destination
-	Unreachable Cause = "unreachable" // according to ICMP
-	Unanswered  Cause = "unanswered"  // a SYN was repeated
-	Refused     Cause = "refused"     // attempts failed with an answer
-	NoReply     Cause = "dns"         // unanswered UDP datagrams, usually DNS
-	Idle        Cause = "idle"        // no earlier attempt: not the network
-)
-
-// Tries are a namespace's attempts so far.
-type Tries struct {
-	Opened     uint64 // connections (ActiveOpens)
-	Failed     uint64 // of these (AttemptFails)
-	SYNs       uint64 // repeated, and answers to them (TCPSynRetrans)
-	Unroutable uint64 // OutNoRoutes
-	Unreached  uint64 // InDestUnreachs, from ICMP
-	Asked      uint64 // UDP datagrams sent
-	Answered   uint64 // UDP datagrams received
-	// Silent are neighbors without an ARP answer; no file has IPv6's.
-	Silent []string
+// Node examines the node for a Source.
+type Node struct {
+	// Tries returns the attempts in the namespaces of sandboxes that still run.
+	Tries func(sandboxes []string) map[string]*event.Tries
+	// Obstacles returns what drops packets of pods.
+	Obstacles func(context.Context) []event.Obstacle
 }
 
-// Unknown is for an absent namespace; Why then returns nothing.
-func Unknown() Tries { return Tries{Opened: 2} }
+// Source is run once.
+type Source struct {
+	node  Node
+	after time.Duration
+	limit int
+	wake  chan struct{}
+
+	mu   sync.Mutex
+	pods map[string]*pod // by sandbox
+}
+
+type pod struct {
+	ended, due int64 // monotonic ns
+	connected  bool
+}
+
+// New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
+// whenever that time has doubled, so that what was in the way for half of it is found.
+func New(n Node, after time.Duration, limit int) *Source {
+	return &Source{node: n, after: after, limit: limit, wake: make(chan struct{}, 1), pods: map[string]*pod{}}
+}
+
+// Name is "first connections".
+func (*Source) Name() string { return "first connections" }
+
+// Stats is empty.
+func (*Source) Stats() source.Stats { return source.Stats{} }
+
+// Watch begins to look at a pod whose setup ended.
+func (s *Source) Watch(sandbox string, ended int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sandbox == "" || len(s.pods) >= s.limit {
+		return
+	}
+	s.pods[sandbox] = &pod{ended: ended, due: ended + int64(s.after)}
+	s.rouse()
+}
+
+// Connected ends that. A late connection is looked at now.
+func (s *Source) Connected(sandbox string, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.pods, sandbox); late {
+		s.pods[sandbox] = &pod{connected: true}
+		s.rouse()
+	}
+}
+
+func (s *Source) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks until ctx ends.
+func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	timer := time.NewTimer(watched)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+		due, next := s.due(clock.Monotonic())
+		if len(due) > 0 {
+			s.look(ctx, due, sink)
+		}
+		timer.Reset(next)
+	}
+}
+
+// due returns the pods to look at, true if connected, and the time until the next are due.
+func (s *Source) due(now int64) (due map[string]bool, next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due, next = map[string]bool{}, watched
+	for sandbox, p := range s.pods {
+		if p.connected || p.due <= now {
+			due[sandbox] = p.connected
+			p.due = now + max(now-p.ended, int64(s.after))
+		}
+		if p.connected || p.due-p.ended > int64(watched) {
+			delete(s.pods, sandbox)
+			continue
+		}
+		next = min(next, time.Duration(p.due-now))
+	}
+	return due, next
+}
+
+func (s *Source) look(ctx context.Context, due map[string]bool, sink event.Sink) {
+	sandboxes := make([]string, 0, len(due))
+	for sandbox := range due {
+		sandboxes = append(sandboxes, sandbox)
+	}
+	slices.Sort(sandboxes)
+	tries := s.node.Tries(sandboxes)
+	var obstacles []event.Obstacle
+	if slices.ContainsFunc(sandboxes, func(sandbox string) bool { return tries[sandbox].Unanswered() }) {
+		obstacles = s.node.Obstacles(ctx)
+	}
+	for _, sandbox := range sandboxes {
+		l := &event.Look{ContainerID: sandbox, Connected: due[sandbox], Tries: tries[sandbox]}
+		if l.Tries.Unanswered() {
+			for _, o := range obstacles {
+				if o.ContainerID == "" || o.ContainerID == sandbox {
+					l.Obstacles = append(l.Obstacles, o)
+				}
+			}
+		}
+		if l.Connected || len(l.Obstacles) > 0 {
+			sink(source.Now(l))
+		}
+	}
+}
 
 // silentMax bounds the named neighbors.
 const silentMax = 4
 
 // Parse reads /proc/PID/net/snmp, netstat and arp; missing counters are 0.
-func Parse(snmp, netstat, arp string) Tries {
+func Parse(snmp, netstat, arp string) *event.Tries {
 	count := counters(snmp + "\n" + netstat)
-	t := Tries{
+	t := &event.Tries{
 		Opened: count["Tcp ActiveOpens"], Failed: count["Tcp AttemptFails"], SYNs: count["TcpExt TCPSynRetrans"],
 		Unroutable: count["Ip OutNoRoutes"], Unreached: count["Icmp InDestUnreachs"],
 		Asked: count["Udp OutDatagrams"], Answered: count["Udp InDatagrams"],
@@ -84,30 +191,4 @@ func counters(text string) map[string]uint64 {
 		names = nil
 	}
 	return all
-}
-
-// Why returns the first cause, and all evidence.
-func (t Tries) Why() (cause Cause, says string) {
-	var all []string
-	add := func(c Cause, is bool, format string, args ...any) {
-		if is {
-			all = append(all, fmt.Sprintf(format, args...))
-			if cause == "" {
-				cause = c
-			}
-		}
-	}
-	add(NoNeighbour, len(t.Silent) > 0, "ARP: no answer from %s", strings.Join(t.Silent, ", "))
-	add(NoRoute, t.Unroutable > 0, "no route for %d packets", t.Unroutable)
-	add(Unreachable, t.Unreached > 0,
-		"ICMP reported %d times that a destination is unreachable: a policy rejects, or a router has no route", t.Unreached)
-	add(Unanswered, t.SYNs > 0,
-		"SYN sent again %d times without an answer: a policy drops it, a Service has no rules yet, or the address is unused",
-		t.SYNs)
-	add(Refused, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0,
-		"%d attempts failed at once: no process listened there", t.Failed)
-	add(NoReply, t.Asked > t.Answered,
-		"%d of %d UDP datagrams had no answer, usually DNS queries", t.Asked-min(t.Answered, t.Asked), t.Asked)
-	add(Idle, len(all) == 0 && t.Opened <= 1, "it had tried nothing before: the network is not the cause")
-	return cause, strings.Join(all, "; ")
 }

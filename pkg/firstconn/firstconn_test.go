@@ -1,9 +1,13 @@
 package firstconn
 
 import (
-	"strings"
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -25,38 +29,68 @@ Udp: 4 0 0 9
 )
 
 func TestWhatTheKernelCountedIsRead(t *testing.T) {
-	want := Tries{
+	want := &event.Tries{
 		Opened: 7, Failed: 2, SYNs: 5, Unroutable: 3, Unreached: 1, Asked: 9, Answered: 4,
 		Silent: []string{"10.22.0.9"},
 	}
 	harness.DeepEqual(t, Parse(snmp, netstat, arp), want)
-	harness.DeepEqual(t, Parse("", "x\ny: 1", "\n\n"), Tries{}, "of nothing")
+	harness.DeepEqual(t, Parse("", "x\ny: 1", "\n\n"), &event.Tries{}, "of nothing")
 }
 
-func TestWhyAFirstConnectionWasLate(t *testing.T) {
+// A silent pod is looked at whenever the time since its setup has doubled, for a minute, and a late one at its
+// connection. Nothing is read of the node, and nothing sent, unless packets had no answer.
+func TestWhenAPodIsLookedAt(t *testing.T) {
+	var (
+		blocked = &event.Tries{Opened: 1, SYNs: 2}
+		idle    = &event.Tries{}
+		off     = event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
+		rules   = event.Obstacle{Kind: event.ObstacleRules, ContainerID: "another"}
+	)
+	wait := func(d time.Duration) func(*Source) { return func(*Source) { time.Sleep(d) } }
+	connect := func(late bool) func(*Source) { return func(s *Source) { s.Connected("a", late) } }
 	for name, test := range map[string]struct {
-		tries Tries
-		cause Cause
-		says  string
+		tries  *event.Tries
+		acts   []func(*Source)
+		looks  []time.Duration
+		looked int
 	}{
-		"a neighbour that is silent": {
-			Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}},
-			NoNeighbour,
-			"ARP: no answer from 10.22.0.9; SYN sent again 1 times",
-		},
-		"no route":                         {Tries{Unroutable: 2}, NoRoute, "no route for 2 packets"},
-		"a policy that rejects":            {Tries{Opened: 3, Unreached: 2, Failed: 2}, Unreachable, "ICMP reported 2 times"},
-		"a policy that drops":              {Tries{Opened: 2, SYNs: 4}, Unanswered, "SYN sent again 4 times"},
-		"no listener":                      {Tries{Opened: 4, Failed: 3}, Refused, "3 attempts failed at once"},
-		"DNS without an answer":            {Tries{Opened: 1, Asked: 6, Answered: 1}, NoReply, "5 of 6 UDP datagrams"},
-		"it tried nothing":                 {Tries{Opened: 1}, Idle, "tried nothing before"},
-		"it was called, and tried nothing": {Tries{}, Idle, "tried nothing before"},
-		"what cannot be told":              {Tries{Opened: 5, Asked: 2, Answered: 2}, "", ""},
+		"never connected":           {blocked, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 3},
+		"never tried":               {idle, []func(*Source){wait(3 * time.Minute)}, nil, 0},
+		"connected in time":         {blocked, []func(*Source){wait(5 * time.Second), connect(false), wait(time.Minute)}, nil, 0},
+		"connected late":            {blocked, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{10, 15}, 2},
+		"connected late, was idle":  {idle, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{15}, 0},
+		"gone, and connected late?": {nil, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{15}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if cause, says := test.tries.Why(); cause != test.cause ||
-				!strings.HasPrefix(strings.TrimPrefix(says, "it had "), test.says) {
-				t.Errorf("%s: %s", cause, says)
+		synctest.Test(t, func(t *testing.T) {
+			looked, began := 0, time.Now()
+			s := New(Node{
+				Tries: func(sandboxes []string) map[string]*event.Tries {
+					return map[string]*event.Tries{sandboxes[0]: test.tries}
+				},
+				Obstacles: func(context.Context) []event.Obstacle {
+					looked++
+					return []event.Obstacle{off, rules}
+				},
+			}, 10*time.Second, 1)
+			var looks []time.Duration
+			go func() {
+				_ = s.Run(t.Context(), func(e event.Event) {
+					l := e.Body.(*event.Look)
+					looks = append(looks, time.Since(began)/time.Second)
+					if want := test.tries.Unanswered(); l.ContainerID != "a" || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
+						t.Errorf("%s: %+v", name, l)
+					}
+				})
+			}()
+			s.Watch("a", clock.Monotonic())
+			s.Watch("b", clock.Monotonic()) // over the limit
+			for _, act := range test.acts {
+				act(s)
+				synctest.Wait()
+			}
+			harness.EqualSlices(t, looks, test.looks, name)
+			if looked != test.looked {
+				t.Errorf("%s: the node was looked at %d times", name, looked)
 			}
 		})
 	}

@@ -160,7 +160,9 @@ func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 				if l.Node = v.node; !wants(q, l) {
 					continue
 				}
-				*of++
+				if l.Result != control.Late {
+					*of++
+				}
 				if (!q.Problems || l.Result != control.Ordinary) && !yield(l) {
 					return
 				}

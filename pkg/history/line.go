@@ -16,13 +16,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Take stores a finished or hung operation.
+// Take stores a finished or hung operation, and a late first connection.
 func (h *History) Take(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
 		h.Add(hung(r))
 		if r.Spans != nil {
 			h.Keep([]string{traceID(r.ID)}, r.Spans)
+		}
+	case *pipeline.Connected:
+		if r.Late {
+			h.Add(late(r))
 		}
 	case *pipeline.Judged:
 		if r.Operation.ContainerID == "" {
@@ -130,6 +134,19 @@ func hung(f *pipeline.Hung) control.Line {
 		Duration: time.Duration(f.At - f.Start), Result: control.Hung, Verdict: says, Certain: true,
 		TraceID: traceID(f.ID),
 	}
+}
+
+func late(c *pipeline.Connected) control.Line {
+	l := control.Line{
+		Time:      time.Unix(0, c.Wall+c.At-c.Mono),
+		Namespace: c.Pod.Namespace, Pod: c.Pod.Name, PodUID: c.Pod.UID, Sandbox: c.ContainerID,
+		Command: c.Command, IfName: c.IfName, Plugin: c.Plugin,
+		Duration: time.Duration(c.At - c.End), Result: control.Late, TraceID: traceID(c.ID),
+	}
+	if v := c.Verdict; v != nil {
+		l.Cause, l.Verdict, l.Remedy, l.Certain = string(v.Cause), v.Says, v.Remedy, v.Certain
+	}
+	return l
 }
 
 // Bounds of texts, in bytes; a name is up to a DNS subdomain (RFC 1123).

@@ -98,6 +98,11 @@ type Connected struct {
 	Flight
 	End, At       int64
 	Local, Remote string
+	// Late means that it took Options.Late of the timeline, or longer.
+	Late bool
+	// Tries are those before it, Obstacles what last was in the way of packets without an answer; empty if not looked at.
+	Tries     *event.Tries
+	Obstacles []event.Obstacle
 }
 
 // After is a program that an agent ran for a pod after its ADD.

@@ -5,31 +5,46 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/firstconn"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
+// latecomers has looks directed at pods without a first connection, and logs late ones.
 type latecomers struct {
 	log   *slog.Logger
 	node  string
-	after time.Duration // 0: off
+	looks *firstconn.Source
 }
 
-func (l latecomers) take(r pipeline.Result) {
-	c, is := r.(*pipeline.Connected)
-	if !is {
-		return
+func (l latecomers) take(result pipeline.Result) {
+	switch r := result.(type) {
+	case *pipeline.Judged:
+		call := r.Operation.Network()
+		if r.Operation.Kind == model.Setup && call != nil && call.First == nil && r.Judgement.Keep && !r.Judgement.Reduced {
+			l.looks.Watch(r.Operation.ContainerID, call.End)
+		}
+	case *pipeline.Late:
+		l.looks.Connected(r.ContainerID, true)
+	case *pipeline.Connected:
+		l.looks.Connected(r.ContainerID, false)
+		if r.Late {
+			l.tell(r)
+		}
 	}
-	after := time.Duration(c.At - c.End)
-	if l.after == 0 || after < l.after {
-		return
-	}
+}
+
+func (l latecomers) tell(c *pipeline.Connected) {
 	fields := []any{
-		"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", l.node, "after", text.Round(after),
+		"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", l.node, "after", text.Round(time.Duration(c.At - c.End)),
 		"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
 	}
-	if cause, says := triesOf(c.ContainerID).Why(); cause != "" {
-		fields = append(fields, "verdict", says, "cause", cause)
+	if v := c.Verdict; v != nil {
+		fields = append(fields, "verdict", v.Says, "cause", v.Cause)
+		if v.Remedy != "" {
+			fields = append(fields, "remedy", v.Remedy)
+		}
 	}
 	l.log.Warn("a pod's first connection came late", fields...)
 }

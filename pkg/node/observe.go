@@ -15,8 +15,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/firewall"
+	"github.com/cniscope/cniscope/pkg/firstconn"
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/nri"
+	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
@@ -31,6 +34,9 @@ import (
 // Connector is the command that reads the process connector.
 const Connector = "connector"
 
+// Firewall is the command that lists the node's chains.
+const Firewall = "firewall"
+
 // Preinstalled reports whether containerd started this process as a plugin.
 func Preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 
@@ -41,6 +47,7 @@ type observer struct {
 	started  *source.Started // nil without NRI
 	relay    *relay.Relay
 	programs *programs.Source
+	firsts   *firstconn.Source
 	anchors  *anchor.Set
 	attached chan struct{} // closed once the probe is attached
 	wake     func()        // has the probe check who waits for ticks
@@ -102,9 +109,10 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 		Log:       n.log,
 	}, sync.OnceFunc(func() { close(n.attached) }))
 	n.wake = watcher.Wake
-	n.programs = programsOf(o)
+	n.programs, n.firsts = programsOf(o), n.firstsOf(l, o)
 	n.sources = append(n.sources,
 		n.programs,
+		n.firsts,
 		cniconf.New(cniconf.Options{
 			Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log,
 		}),
@@ -137,6 +145,23 @@ func programsOf(o config.Options) *programs.Source {
 		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
 		Faults: new(doctor.Programs).Faults, LockFile: programs.LockFile,
 	})
+}
+
+func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
+	ask := asking(o, readinessPatience)
+	if privilege.Network() { // the probe drops it
+		p, err := firewall.Start([]string{"/proc/self/exe", Firewall})
+		if err != nil {
+			n.log.Warn("the node's firewall is not looked at", "error", err)
+		} else {
+			ask.Chains = p.Chains
+			l.at(stopSources, "firewall", func(context.Context) { p.Close() })
+		}
+	}
+	return firstconn.New(firstconn.Node{
+		Tries:     firstconn.Tries,
+		Obstacles: func(ctx context.Context) []event.Obstacle { return doctor.Obstacles(ctx, ask) },
+	}, o.Slow.FirstConnection, o.Limits.Operations)
 }
 
 func asking(o config.Options, patience time.Duration) doctor.Options {

@@ -82,6 +82,7 @@ func Run(ctx context.Context, with Options) (err error) {
 	if err := sources.prepare(l, o, n.waits, n.learnt.Key()); err != nil {
 		return err
 	}
+	n.late.looks = sources.firsts
 	n.telemetry = serveTelemetry(o, n, sources)
 	l.at(closeSinks, "metrics", func(context.Context) { n.telemetry.close() })
 	n.consume(o)
@@ -215,7 +216,7 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, version: version,
 		out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
-		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log, o.Resource.Node, o.Slow.FirstConnection},
+		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log: log, node: o.Resource.Node},
 		overload: overload{log: log}, burst: burst{log: log},
 		consumers: consumers{log: log, lost: map[string]*lost{}},
 	}

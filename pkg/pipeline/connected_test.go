@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,82 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			}
 			if said["network.peer.address"] != "10.22.0.1:53" || said["cni.ifname"] != "eth0" || said["cni.command"] != "ADD" {
 				t.Errorf("the mark says %v", said)
+			}
+		})
+	}
+}
+
+// A late connection waits for a look. What a look before it found in the way stays, although it is gone by then.
+func TestALateFirstConnection(t *testing.T) {
+	const s = int64(time.Second)
+	off := event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
+	look := func(at int64, connected bool, syns uint64, all ...event.Obstacle) event.Event {
+		return event.Event{Time: at * s, Body: &event.Look{ContainerID: "c1", Connected: connected, Tries: &event.Tries{SYNs: syns}, Obstacles: all}}
+	}
+	another := look(6, true, 9)
+	another.Body.(*event.Look).ContainerID = "c2"
+	for name, test := range map[string]struct {
+		late   time.Duration
+		before []event.Event
+		then   []event.Event
+		says   string
+		after  int // events
+	}{
+		"in time":                  {60 * time.Second, nil, nil, "", 0},
+		"looked at":                {5 * time.Second, nil, []event.Event{another, look(10, true, 4)}, "the first connection came 9s after the ADD: SYN sent again 4 times without an answer: a policy", 2},
+		"looked at before":         {5 * time.Second, []event.Event{look(5, false, 2, off), look(6, false, 3)}, []event.Event{look(10, true, 4)}, "the first connection came 9s after the ADD: net.ipv4.ip_forward is 0; SYN", 1},
+		"no look comes":            {5 * time.Second, nil, []event.Event{{Time: 12 * s, Body: &event.Tick{}}, {Time: 15 * s, Body: &event.Tick{}}}, "", 2},
+		"no look until it is over": {5 * time.Second, nil, nil, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(
+				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Late: test.late, Processes: 16, Operations: 4, Images: 32, Facts: 16},
+				judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			var found []*Connected
+			asked := 0
+			take := func(r Result) {
+				switch r := r.(type) {
+				case *Connected:
+					found = append(found, r)
+				case *Late:
+					asked++
+				}
+			}
+			pod := event.Namespace{Key: "pod"}
+			for _, e := range []event.Event{
+				{Body: &event.Exec{
+					Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", NetNS: event.Namespace{Key: "host"},
+					Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
+				}},
+				{Time: 1, Body: &event.Enter{Process: "b", NetNS: pod}},
+				{Time: 2, Body: &event.Exit{Process: "b"}},
+				{Time: 4 * s, Body: &event.Tick{}},
+			} {
+				p.Each(e, take)
+			}
+			for _, e := range append(test.before, event.Event{Time: 9*s + 2, Body: &event.FirstConnection{NetNS: pod}}) {
+				p.Each(e, take)
+			}
+			events := 0
+			for _, e := range test.then {
+				if len(found) == 0 {
+					events++
+				}
+				p.Each(e, take)
+			}
+			if len(found) == 0 {
+				events++
+				p.FlushEach(take)
+			}
+			if len(found) != 1 || events != test.after || (asked == 1) != (test.after > 0) || found[0].Late != (test.after > 0) {
+				t.Fatalf("after %d events, %d asked: %+v", events, asked, found)
+			}
+			says := ""
+			if found[0].Verdict != nil {
+				says = found[0].Verdict.Says
+			}
+			if !strings.HasPrefix(says, test.says) || test.says == "" && says != "" {
+				t.Errorf("it says %q", says)
 			}
 		})
 	}

@@ -48,15 +48,19 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 		for _, o := range p.timeline.Pods().Outages() {
 			take(&Outage{o, p.builder.Outage(o)})
 		}
-	case *event.FirstConnection:
-		for _, c := range p.timeline.Pods().Connected() {
-			take(&Connected{c, p.builder.Connected(c)})
-		}
 	}
-	p.afters(take)
+	p.later(take)
 }
 
-func (p *Pipeline) afters(take func(Result)) {
+// later returns what comes after a setup.
+func (p *Pipeline) later(take func(Result)) {
+	for _, c := range p.timeline.Pods().Asked() {
+		take(&Late{c})
+	}
+	for _, c := range p.timeline.Pods().Connected() {
+		v := judge.Connected(c)
+		take(&Connected{c, v, p.builder.Connected(c, v)})
+	}
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
 		take(&After{a, j.Says, p.builder.After(a, j)})
@@ -78,7 +82,7 @@ func (p *Pipeline) Flush() (results []Result) {
 // FlushEach is Flush with one result at a time.
 func (p *Pipeline) FlushEach(take func(Result)) {
 	p.results(p.timeline.Flush(), take)
-	p.afters(take)
+	p.later(take)
 }
 
 // Open counts the unfinished operations.

@@ -184,8 +184,7 @@ func (as *afters) forget(key model.Key) {
 // Dropped counts programs over a pod's limit.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
-// Flush ends all waits for agents' work.
-func (as *afters) Flush(now int64) {
+func (as *afters) flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)
 		as.drop(id)

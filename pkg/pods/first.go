@@ -12,15 +12,19 @@ const first = time.Minute
 
 const namespacesMax = 4
 
+// lookPatience is how long a late connection waits for its event.Look.
+const lookPatience = 5 * time.Second
+
 type firsts struct {
-	limit      int
-	namespaces map[string]*namespace
-	over       []model.Connected
+	limit       int
+	late        time.Duration
+	namespaces  map[string]*namespace
+	over, asked []model.Connected
 }
 
 type namespace struct {
 	op    *active.Operation // nil after its end; then a connection before `until` completes `of`
-	of    model.Connected
+	of    model.Connected   // once At is set, it waits for a look until `until`
 	since int64
 	until int64
 }
@@ -50,8 +54,8 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 // Established applies a namespace's first connection.
 func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	n := f.namespaces[c.NetNS.Key]
-	if n == nil {
-		return // no pod, or too late
+	if n == nil || n.of.At != 0 {
+		return // no pod, too late, or not the first
 	}
 	delete(f.namespaces, c.NetNS.Key)
 	if n.op != nil {
@@ -64,7 +68,40 @@ func (f *firsts) Established(now int64, c *event.FirstConnection) {
 		return
 	}
 	n.of.At, n.of.Local, n.of.Remote = now, c.Local, c.Remote
-	f.over = append(f.over, n.of)
+	if n.of.Late = f.late > 0 && now-n.of.End >= int64(f.late); !n.of.Late {
+		f.over = append(f.over, n.of)
+		return
+	}
+	f.namespaces[c.NetNS.Key], n.until = n, now+int64(lookPatience)
+	f.asked = append(f.asked, n.of)
+}
+
+// Looked applies a look at a pod without a connection, or with a late one.
+func (f *firsts) Looked(l *event.Look) {
+	for key, n := range f.namespaces {
+		if n.op != nil || n.of.ContainerID != l.ContainerID {
+			continue
+		}
+		if n.of.Tries = l.Tries; len(l.Obstacles) > 0 {
+			n.of.Obstacles = l.Obstacles
+		}
+		if n.of.At != 0 && l.Connected {
+			delete(f.namespaces, key)
+			f.over = append(f.over, n.of)
+		}
+	}
+}
+
+// flush ends the waits for looks that have not come by now.
+func (f *firsts) flush(now int64) {
+	for key, n := range f.namespaces {
+		if n.op == nil && now > n.until {
+			delete(f.namespaces, key)
+			if n.of.At != 0 {
+				f.over = append(f.over, n.of)
+			}
+		}
+	}
 }
 
 func (f *firsts) leave(op *active.Operation) {
@@ -88,14 +125,6 @@ func (f *firsts) forget(key model.Key) {
 	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {
 			delete(f.namespaces, name)
-		}
-	}
-}
-
-func (f *firsts) expire(now int64) {
-	for key, n := range f.namespaces {
-		if n.op == nil && now > n.until {
-			delete(f.namespaces, key)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package pods
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -22,10 +23,10 @@ type Pods struct {
 }
 
 // New returns an empty state. abandon stops following an operation's processes.
-func New(operations int, abandon func(*active.Operation)) *Pods {
+func New(operations int, late time.Duration, abandon func(*active.Operation)) *Pods {
 	return &Pods{
 		sandboxes: sandboxes{limit: 4 * operations, known: map[string]*Sandbox{}},
-		firsts:    firsts{limit: operations, namespaces: map[string]*namespace{}},
+		firsts:    firsts{limit: operations, late: late, namespaces: map[string]*namespace{}},
 		afters:    afters{limit: operations, known: map[string]*finishedSetup{}, abandon: abandon},
 	}
 }
@@ -44,15 +45,31 @@ func (p *Pods) Forget(op model.Key) {
 
 // Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
-	p.firsts.expire(now)
+	p.firsts.flush(now)
 	p.afters.expire(now)
 }
 
-// Connected returns, once, first connections after setups closed.
+// Flush ends all waits.
+func (p *Pods) Flush(now int64) {
+	p.firsts.flush(math.MaxInt64)
+	p.afters.flush(now)
+}
+
+// Connected returns, once and in order, first connections after setups closed.
 func (p *Pods) Connected() []model.Connected {
 	over := p.firsts.over
 	p.firsts.over = nil
+	slices.SortFunc(over, func(a, b model.Connected) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.First, b.First))
+	})
 	return over
+}
+
+// Asked returns, once, late first connections that wait for a look.
+func (p *Pods) Asked() []model.Connected {
+	asked := p.firsts.asked
+	p.firsts.asked = nil
+	return asked
 }
 
 // Outages returns outages ended since the last call.

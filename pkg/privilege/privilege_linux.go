@@ -16,6 +16,12 @@ var kept = []cap.Value{
 	cap.BPF,             // read BPF maps
 }
 
+// Network reports whether this process has CAP_NET_ADMIN.
+func Network() bool {
+	has, err := cap.GetProc().GetFlag(cap.Effective, cap.NET_ADMIN)
+	return err == nil && has
+}
+
 // Drop drops all threads' capabilities but the needed ones, which it returns, and CAP_NET_ADMIN with network.
 func Drop(network bool) (left string, err error) {
 	now := cap.GetProc()

@@ -3,6 +3,9 @@
 // Package privilege drops privileges that only the start needs.
 package privilege
 
+// Network returns false: only Linux has capabilities.
+func Network() bool { return false }
+
 // Drop does nothing: only Linux has capabilities.
 func Drop(bool) (left string, err error) { return "", nil }
 

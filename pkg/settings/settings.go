@@ -50,7 +50,7 @@ func timelineOf(o config.Options) timeline.Options {
 	}
 	l := o.Limits
 	return timeline.Options{
-		Wait: wait, Settle: l.Settle, MaxHold: l.MaxHold, Hung: o.Slow.Hung, MinSpan: l.MinSpan,
+		Wait: wait, Settle: l.Settle, MaxHold: l.MaxHold, Hung: o.Slow.Hung, Late: o.Slow.FirstConnection, MinSpan: l.MinSpan,
 		Processes: l.Processes, Operations: l.Operations, Images: l.Images, Facts: l.Facts,
 	}
 }

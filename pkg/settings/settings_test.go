@@ -31,6 +31,7 @@ call = "3s"
 agent = "4s"
 lock = "5s"
 hung = "6s"
+first_connection = "9s"
 rule = [{ command = "ip*", threshold = "7s" }]
 [sampling]
 ratio = 0.5

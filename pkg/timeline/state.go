@@ -58,7 +58,7 @@ func New(o Options) *Timeline {
 		past:      newPasts(o.Operations),
 		reporting: map[event.Process]bool{},
 	}
-	t.pods = pods.New(o.Operations, t.abandon)
+	t.pods = pods.New(o.Operations, o.Late, t.abandon)
 	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
 	t.agents = agents.New(o.Operations, t.tree, t.losses.belongs)
 	t.connections = agents.NewConnections(t.agents)
@@ -77,6 +77,8 @@ type Options struct {
 	Wait time.Duration
 	// Age at which Overdue returns a call; 0 is never.
 	Hung time.Duration
+	// How long after its setup a pod's first connection is late; 0 is never.
+	Late time.Duration
 	// Minimum duration of stored waits and queries. Shorter ones are only counted.
 	MinSpan time.Duration
 	// Limits in total (Processes, Operations), and per operation.

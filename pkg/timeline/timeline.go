@@ -55,6 +55,8 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.link(b)
 	case *event.FirstConnection:
 		t.pods.Established(e.Time, b)
+	case *event.Look:
+		t.pods.Looked(b)
 	default:
 		t.doing(e.Time, b)
 	}

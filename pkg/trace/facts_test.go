@@ -238,19 +238,21 @@ func TestTheFirstConnectionAfterwards(t *testing.T) {
 	op := sandbox(parent(sampled))
 	b := NewBuilder(IDs{Seed: "boot"}, nil, "v1")
 	call := find(b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans, "CNI ADD")
+	verdict := &judge.Verdict{Cause: "forwarding", Says: "late", Remedy: "sysctl"}
 	late := b.Connected(model.Connected{
 		Flight: model.Flight{
 			Command: "ADD", IfName: "eth0", Operation: op.Key(), Trace: op.Calls[0].Trace, First: bridge(op).Process, Start: 10,
 			Mono: op.Mono, Wall: op.Wall, Pod: op.Pod, ContainerID: op.ContainerID,
 		},
 		End: 40, At: 2e6 + 40, Remote: "10.22.0.1:53",
-	})
+	}, verdict)
 	s := late.Spans.ScopeSpans[0].Spans[0]
 	if !slices.Equal(s.TraceId, call.TraceId) || !slices.Equal(s.ParentSpanId, call.SpanId) {
 		t.Error("it hangs elsewhere")
 	}
 	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 ||
-		said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 {
+		said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 ||
+		said(s, "cniscope.cause").GetStringValue() != "forwarding" || said(s, "cniscope.remedy").GetStringValue() != "sysctl" {
 		t.Errorf("%v", s)
 	}
 	if !slices.ContainsFunc(late.Spans.Resource.Attributes, func(kv *commonpb.KeyValue) bool {

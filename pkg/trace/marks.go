@@ -28,7 +28,7 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 }
 
 // Connected returns a span from an exported ADD's end to its pod's first connection, below the ADD's.
-func (b *Builder) Connected(c model.Connected) Trace {
+func (b *Builder) Connected(c model.Connected, v *judge.Verdict) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
 	id := b.ids.span(where.trace, "first connection "+string(c.First), c.End)
@@ -36,6 +36,9 @@ func (b *Builder) Connected(c model.Connected) Trace {
 	add(s, nonZero(attr.CNICommand(c.Command), attr.CNIIfName(c.IfName))...)
 	add(s, after(c.End, c.At))
 	add(s, ends(c.Local, c.Remote)...)
+	if v != nil {
+		add(s, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
+	}
 	return w.finish(c.Runtime)
 }
 

@@ -101,7 +101,7 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 		return usageError{err}
 	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), baselineCmd(), doctorCmd(), configCmd(),
-		statusCmd(), versionCmd(), docsCmd(), connectorCmd())
+		statusCmd(), versionCmd(), docsCmd(), connectorCmd(), firewallCmd())
 	cmd.AddCommand(installation()...)
 	argumentsAreUsage(cmd)
 	return cmd

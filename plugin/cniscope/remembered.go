@@ -55,6 +55,9 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 	m.since, m.ordinary = found.Since, found.Of
 	seen := map[string]bool{}
 	for _, l := range found.Operations {
+		if l.Result == control.Late {
+			continue // its setup is another line
+		}
 		if l.Result == control.Hung || seen[l.TraceID] {
 			m.ordinary-- // its end is another line
 			continue

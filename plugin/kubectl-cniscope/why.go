@@ -180,6 +180,9 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	var wanted []control.Line
 	setup := false
 	for _, line := range slices.Backward(d.Operations) {
+		if line.Result == control.Late {
+			continue // of its setup's trace
+		}
 		first := line.Command == "ADD" && !setup
 		setup = setup || first
 		if line.TraceID != "" && line.Result != control.Hung && (line.Result != control.Ordinary || first) &&
@@ -253,6 +256,8 @@ func result(l control.Line) string {
 	switch l.Result {
 	case control.Ordinary:
 		return fmt.Sprintf("%s  ordinary: %s", call, took)
+	case control.Late:
+		return fmt.Sprintf("first connection LATE: %s after the %s", took, call)
 	case control.Hung:
 		return fmt.Sprintf("%s  HUNG for %s", call, took)
 	}

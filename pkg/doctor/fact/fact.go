@@ -35,6 +35,8 @@ type Options struct {
 	Endpoint string
 	Send     func(context.Context) error
 	Patience time.Duration // per answer; default DefaultPatience
+	// Chains lists chains, at least those that drop, for doctor.Obstacles; nil if this process may.
+	Chains func(context.Context) ([]Chain, error)
 }
 
 // Of is a fact, or why it is unknown.
@@ -229,9 +231,11 @@ type LB struct {
 
 // Forwarding is what forwarding of pods' packets needs.
 type Forwarding struct {
-	// Switches has paths below /proc/sys/net, such as "ipv4/ip_forward".
+	// Switches has paths below /proc/sys/net, such as "ipv4/ip_forward" and "ipv4/conf/cni0/forwarding".
 	Switches map[string]bool
-	Tables   []Table
+	// Default are the interfaces of default routes.
+	Default []string
+	Tables  []Table
 }
 
 // Table is a kernel table; a Limit of 0 is unknown.

@@ -6,41 +6,88 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
+const (
+	sysctls = "/proc/sys/net/"
+	// switchesMax bounds the interfaces whose switch is read.
+	switchesMax = 4096
+)
+
 // forwarding omits what this kernel lacks.
 func forwarding(context.Context) (f fact.Forwarding, err error) {
-	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	on, err := number(sysctls + "ipv4/ip_forward")
 	if err != nil {
 		return f, fmt.Errorf("whether the node forwards: %w", err)
 	}
-	f.Switches = map[string]bool{"ipv4/ip_forward": strings.TrimSpace(string(text)) != "0"}
-	connections := fact.Table{Name: "connection tracking", Option: "net.netfilter.nf_conntrack_max"}
-	connections.Used, err = number("/proc/sys/net/netfilter/nf_conntrack_count")
-	if err == nil {
-		connections.Limit, err = number("/proc/sys/net/netfilter/nf_conntrack_max")
+	f.Switches = map[string]bool{"ipv4/ip_forward": on != 0}
+	if on, err := number(sysctls + "ipv6/conf/all/forwarding"); err == nil {
+		f.Switches["ipv6/conf/all/forwarding"] = on != 0
 	}
-	switch {
-	case err == nil:
-		f.Tables = append(f.Tables, connections)
-	case !errors.Is(err, fs.ErrNotExist): // the module is not loaded
-		return f, err
+	if f.Switches["ipv4/ip_forward"] { // else the others follow from it
+		f.Default = ofDefaultRoutes()
+		files, _ := filepath.Glob(sysctls + "ipv4/conf/*/forwarding")
+		for _, file := range files[:min(len(files), switchesMax)] {
+			name := filepath.Base(filepath.Dir(file))
+			if on, err := number(file); err == nil && name != "all" && name != "default" {
+				f.Switches[strings.TrimPrefix(file, sysctls)] = on != 0
+			}
+		}
 	}
-	// Both are the node's; only its own network namespace may set the limit.
-	neighbours := fact.Table{Name: "neighbors (IPv4)", Option: "net.ipv4.neigh.default.gc_thresh3"}
-	if neighbours.Limit, err = number("/proc/sys/net/ipv4/neigh/default/gc_thresh3"); err == nil {
-		neighbours.Used, err = neighbourEntries("/proc/net/stat/arp_cache")
+	f.Tables, err = tables()
+	return f, err
+}
+
+func ofDefaultRoutes() (names []string) {
+	routes, _ := netlink.RouteList(nil, unix.AF_INET)
+	for _, r := range routes {
+		if p, ok := prefixOf(r.Dst); ok && p.Bits() > 0 {
+			continue
+		}
+		indexes := []int{r.LinkIndex}
+		for _, hop := range r.MultiPath {
+			indexes = append(indexes, hop.LinkIndex)
+		}
+		for _, index := range indexes {
+			if l, err := netlink.LinkByIndex(index); err == nil {
+				names = append(names, fact.Clean(l.Attrs().Name))
+			}
+		}
 	}
-	if err == nil {
-		f.Tables = append(f.Tables, neighbours)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+	return names
+}
+
+// tables are the node's; only its own network namespace may set their limits.
+func tables() (all []fact.Table, err error) {
+	for _, t := range []struct {
+		name, option string
+		used         func() (int, error)
+	}{
+		{"connection tracking", "netfilter/nf_conntrack_max", func() (int, error) { return number(sysctls + "netfilter/nf_conntrack_count") }},
+		{"neighbors (IPv4)", "ipv4/neigh/default/gc_thresh3", func() (int, error) { return neighbourEntries("/proc/net/stat/arp_cache") }},
+		{"neighbors (IPv6)", "ipv6/neigh/default/gc_thresh3", func() (int, error) { return neighbourEntries("/proc/net/stat/ndisc_cache") }},
+	} {
+		table := fact.Table{Name: t.name, Option: "net." + strings.ReplaceAll(t.option, "/", ".")}
+		table.Limit, err = number(sysctls + t.option)
+		if err == nil {
+			table.Used, err = t.used()
+		}
+		switch {
+		case err == nil:
+			all = append(all, table)
+		case !errors.Is(err, fs.ErrNotExist): // the module is not loaded
+			return all, err
+		}
 	}
-	return f, nil
+	return all, nil
 }
 
 func number(file string) (int, error) {

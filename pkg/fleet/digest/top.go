@@ -46,7 +46,7 @@ func (t *Top) Add(node string, lines []control.Line, of int) {
 	node = text.Clean(node, text.Bound)
 	t.Of += of
 	for _, line := range last(lines) {
-		if line.Result == control.Ordinary {
+		if line.Result == control.Ordinary || line.Result == control.Late {
 			continue
 		}
 		line = Line(line)
@@ -64,7 +64,7 @@ func last(lines []control.Line) []control.Line {
 	over := map[operation]bool{}
 	of := func(l control.Line) operation { return operation{l.TraceID, l.Sandbox, l.Command, l.IfName} }
 	for _, l := range lines {
-		if l.Result != control.Hung {
+		if l.Result != control.Hung && l.Result != control.Late {
 			over[of(l)] = true
 		}
 	}

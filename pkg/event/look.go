@@ -1,0 +1,117 @@
+package event
+
+import "fmt"
+
+// Look is what was found on the node about a pod's network.
+type Look struct {
+	ContainerID string `json:"container_id"`
+	// Connected means that the pod's first connection came before.
+	Connected bool `json:"connected,omitempty"`
+	// Tries is nil if the pod's network namespace was not found.
+	Tries     *Tries     `json:"tries,omitempty"`
+	Obstacles []Obstacle `json:"obstacles,omitempty"`
+}
+
+// Doer returns nothing, because cniscope looked.
+func (*Look) Doer() Process { return "" }
+
+// Tries are the attempts to connect since a network namespace was created.
+type Tries struct {
+	Opened     uint64 `json:"opened,omitempty"`     // connections (ActiveOpens)
+	Failed     uint64 `json:"failed,omitempty"`     // of these (AttemptFails)
+	SYNs       uint64 `json:"syns,omitempty"`       // repeated, and answers to them (TCPSynRetrans)
+	Unroutable uint64 `json:"unroutable,omitempty"` // OutNoRoutes
+	Unreached  uint64 `json:"unreached,omitempty"`  // InDestUnreachs, from ICMP
+	Asked      uint64 `json:"asked,omitempty"`      // UDP datagrams sent
+	Answered   uint64 `json:"answered,omitempty"`   // UDP datagrams received
+	// Silent are neighbors without an ARP answer; no file has IPv6's.
+	Silent []string `json:"silent,omitempty"`
+}
+
+// Unanswered reports whether packets of the pod had no answer.
+func (t *Tries) Unanswered() bool { return t != nil && (t.SYNs > 0 || t.Asked > t.Answered) }
+
+// ObstacleKind is the kind of an Obstacle.
+type ObstacleKind string
+
+// Kinds of obstacles.
+const (
+	ObstacleSwitch ObstacleKind = "switch" // a sysctl of forwarding is 0
+	ObstacleTable  ObstacleKind = "table"  // a kernel table is full
+	ObstaclePolicy ObstacleKind = "policy" // a chain drops forwarded packets that no rule accepts
+	ObstacleRules  ObstacleKind = "rules"  // the rules of a living pod are gone
+)
+
+// Obstacle is a state of the node in which packets of pods are dropped.
+type Obstacle struct {
+	Kind ObstacleKind `json:"kind"`
+	// Name is a sysctl, a table, or a chain of Rules.
+	Name string `json:"name"`
+	// Option is the sysctl of a table's limit.
+	Option string `json:"option,omitempty"`
+	Used   int    `json:"used,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Chain  *Chain `json:"chain,omitempty"`
+	// ContainerID is the sandbox of missing rules, Pod its pod.
+	ContainerID string `json:"container_id,omitempty"`
+	Pod         Pod    `json:"pod,omitzero"`
+}
+
+// Chain is a base chain of forwarded packets whose policy is drop.
+type Chain struct {
+	// Backend is "nftables" or "iptables-legacy".
+	Backend string `json:"backend"`
+	Family  string `json:"family"`
+	Table   string `json:"table"`
+	Name    string `json:"name"`
+	Rules   int    `json:"rules,omitempty"`
+}
+
+// String returns the chain's full name.
+func (c *Chain) String() string { return c.Backend + " " + c.Family + " " + c.Table + " " + c.Name }
+
+// Accept returns the command that has the chain accept.
+func (c *Chain) Accept() string {
+	switch {
+	case c.Backend == "iptables-legacy" && c.Family == "ip6":
+		return "ip6tables-legacy -P FORWARD ACCEPT"
+	case c.Backend == "iptables-legacy":
+		return "iptables-legacy -P FORWARD ACCEPT"
+	}
+	return fmt.Sprintf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
+}
+
+// Certain reports whether no packet of the pod gets past the obstacle. Rules of a chain may accept it.
+func (o Obstacle) Certain() bool { return o.Kind != ObstaclePolicy || o.Chain.Rules == 0 }
+
+// String returns the obstacle as a clause.
+func (o Obstacle) String() string {
+	switch o.Kind {
+	case ObstacleSwitch:
+		return o.Name + " is 0"
+	case ObstacleTable:
+		return fmt.Sprintf("the kernel's table of %s is full: %d of %d entries", o.Name, o.Used, o.Limit)
+	case ObstaclePolicy:
+		if o.Chain.Rules == 0 {
+			return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Chain)
+		}
+		return fmt.Sprintf("the policy of %s is drop for what none of its %d rules accepts", o.Chain, o.Chain.Rules)
+	}
+	return fmt.Sprintf("the rules of chain %s, which the pod's ADD wrote, are gone", o.Name)
+}
+
+// Remedy returns the fix, or nothing if the obstacle is not certain.
+func (o Obstacle) Remedy() string {
+	switch {
+	case !o.Certain():
+		return ""
+	case o.Kind == ObstacleSwitch:
+		return fmt.Sprintf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and find what resets it", o.Name)
+	case o.Kind == ObstacleTable:
+		return fmt.Sprintf("sysctl -w %s=%d; set it in /etc/sysctl.d, too", o.Option, 2*o.Limit)
+	case o.Kind == ObstaclePolicy:
+		return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
+	}
+	return fmt.Sprintf("kubectl -n %s delete pod %s, so that its next ADD writes them; stop what removed them (a firewall's "+
+		"reload, nft flush ruleset)", o.Pod.Namespace, o.Pod.Name)
+}

@@ -1,0 +1,115 @@
+// Package firewall lists the node's chains in a process of its own. That needs CAP_NET_ADMIN, which cniscope drops; the
+// process keeps it, reads nothing but a wish for the list, and ends with cniscope.
+package firewall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/privilege"
+)
+
+// within bounds a listing: 100,000 rules are read in less than a second.
+const within = 5 * time.Second
+
+type answer struct {
+	Chains []fact.Chain
+	Error  string
+}
+
+// Process is the process. Only one goroutine may use it.
+type Process struct {
+	in  *os.File
+	out *os.File
+	say *json.Encoder
+	get *json.Decoder
+}
+
+// Start starts the command, which calls Serve.
+func Start(command []string) (*Process, error) {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		_, _ = theirIn.Close(), in.Close()
+		return nil, err
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Args[0] = os.Args[0] // for ps
+	cmd.Env, cmd.Stdin, cmd.Stdout = []string{}, theirIn, theirOut
+	err = cmd.Start()
+	_, _ = theirIn.Close(), theirOut.Close()
+	if err != nil {
+		_, _ = in.Close(), out.Close()
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return &Process{in, out, json.NewEncoder(in), json.NewDecoder(out)}, nil
+}
+
+// Chains lists the chains. After an error the process is of no more use.
+func (p *Process) Chains(context.Context) ([]fact.Chain, error) {
+	late := time.Now().Add(within)
+	_, _ = p.in.SetWriteDeadline(late), p.out.SetReadDeadline(late)
+	var a answer
+	if err := errors.Join(p.say.Encode(true), p.get.Decode(&a)); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("the process that lists the chains: %w", err)
+	}
+	if a.Error != "" {
+		return a.Chains, errors.New(a.Error)
+	}
+	return a.Chains, nil
+}
+
+// Close ends the process.
+func (p *Process) Close() { _, _ = p.in.Close(), p.out.Close() }
+
+// Serve answers until standard input ends.
+func Serve() error {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent ends us
+	runtime.GOMAXPROCS(1)
+	_, _ = privilege.Drop(true)
+	return serve(os.Stdin, os.Stdout, gather.Chains)
+}
+
+func serve(in io.Reader, out io.Writer, list func(context.Context) ([]fact.Chain, error)) error {
+	wishes, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		debug.FreeOSMemory()
+		var wish bool
+		if err := wishes.Decode(&wish); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		var a answer
+		all, err := list(context.Background())
+		if err != nil {
+			a.Error = fact.Clean(err.Error())
+		}
+		for _, c := range all { // others may be many
+			if c.Drops {
+				a.Chains = append(a.Chains, c)
+			}
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
+	}
+}

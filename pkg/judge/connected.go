@@ -1,0 +1,108 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// LateCause is why a pod's first connection came late.
+type LateCause string
+
+// Causes of a late first connection. Obstacles on the node come first, then by precedence: consequences come later.
+const (
+	LateForwarding  LateCause = "forwarding"  // switched off
+	LatePolicy      LateCause = "policy"      // a FORWARD chain drops
+	LateTable       LateCause = "table_full"  // a kernel table
+	LateRules       LateCause = "rules_gone"  // of the pod
+	LateNoNeighbour LateCause = "arp"         // neighbor's link-layer address unknown
+	LateNoRoute     LateCause = "no_route"    // no route to the destination
+	LateUnreachable LateCause = "unreachable" // according to ICMP
+	LateUnanswered  LateCause = "unanswered"  // a SYN was repeated
+	LateNoListener  LateCause = "refused"     // attempts failed with an answer
+	LateNoReply     LateCause = "dns"         // unanswered UDP datagrams, usually DNS
+	LateNotTried    LateCause = "idle"        // no earlier attempt: not the network
+)
+
+// Connected explains a late first connection; nil if it was not late, or not looked at.
+//
+// The counters cover the network namespace since its creation. A dropping policy elsewhere and an absent machine look
+// the same.
+func Connected(c model.Connected) *Verdict {
+	if !c.Late || c.Tries == nil {
+		return nil
+	}
+	in := inTheWay(c)
+	cause, all := tries(c.Tries, in != nil)
+	v := &Verdict{Cause: cmp.Or(Cause(cause), CauseUnexplained), Certain: true}
+	if in != nil {
+		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), in.Remedy()
+		all = append([]string{in.String()}, all...)
+	}
+	v.Says = fmt.Sprintf("the first connection came %s after the %s", text.Round(time.Duration(c.At-c.End)), c.Command)
+	if len(all) > 0 {
+		v.Says += ": " + strings.Join(all, "; ")
+	}
+	return v
+}
+
+// inTheWay returns the obstacle that explains packets without an answer, or nil: the pod's own rules before the node's
+// state, and a chain whose rules may accept the pod last. Of ARP only a full table is the cause.
+func inTheWay(c model.Connected) (found *event.Obstacle) {
+	if !c.Tries.Unanswered() {
+		return nil
+	}
+	for i := range c.Obstacles {
+		switch o := &c.Obstacles[i]; {
+		case o.Kind == event.ObstacleRules && o.ContainerID != c.ContainerID:
+		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
+		case found == nil, o.Certain() && !found.Certain(), o.Kind == event.ObstacleRules:
+			found = o
+		}
+	}
+	return found
+}
+
+func obstacleCause(k event.ObstacleKind) LateCause {
+	switch k {
+	case event.ObstacleSwitch:
+		return LateForwarding
+	case event.ObstaclePolicy:
+		return LatePolicy
+	case event.ObstacleTable:
+		return LateTable
+	}
+	return LateRules
+}
+
+// tries returns the first cause in the counters, and all evidence; explained omits possible causes.
+func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
+	add := func(c LateCause, is bool, format string, args ...any) {
+		if is {
+			all = append(all, fmt.Sprintf(format, args...))
+			if cause == "" {
+				cause = c
+			}
+		}
+	}
+	add(LateNoNeighbour, len(t.Silent) > 0, "ARP: no answer from %s", strings.Join(t.Silent, ", "))
+	add(LateNoRoute, t.Unroutable > 0, "no route for %d packets", t.Unroutable)
+	add(LateUnreachable, t.Unreached > 0,
+		"ICMP reported %d times that a destination is unreachable: a policy rejects, or a router has no route", t.Unreached)
+	perhaps := ": a policy drops it, a Service has no rules yet, or the address is unused"
+	if explained {
+		perhaps = ""
+	}
+	add(LateUnanswered, t.SYNs > 0, "SYN sent again %d times without an answer%s", t.SYNs, perhaps)
+	add(LateNoListener, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0,
+		"%d attempts failed at once: no process listened there", t.Failed)
+	add(LateNoReply, t.Asked > t.Answered,
+		"%d of %d UDP datagrams had no answer, usually DNS queries", t.Asked-min(t.Answered, t.Asked), t.Asked)
+	add(LateNotTried, len(all) == 0 && t.Opened <= 1, "it had tried nothing before: the network is not the cause")
+	return cause, all
+}

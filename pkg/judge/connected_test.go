@@ -1,0 +1,78 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
+func TestWhyAFirstConnectionWasLate(t *testing.T) {
+	var (
+		blocked = event.Tries{Opened: 2, SYNs: 4}
+		off     = event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
+		full    = event.Obstacle{Kind: event.ObstacleTable, Name: "connection tracking", Option: "net.netfilter.nf_conntrack_max", Used: 1000, Limit: 1000}
+		theirs  = event.Obstacle{Kind: event.ObstacleRules, Name: "CNI-aa", ContainerID: "another"}
+		gone    = event.Obstacle{Kind: event.ObstacleRules, Name: "CNI-bb", ContainerID: "a", Pod: event.Pod{Namespace: "shop", Name: "web-0"}}
+	)
+	policy := func(rules int) event.Obstacle {
+		return event.Obstacle{Kind: event.ObstaclePolicy, Chain: &event.Chain{Backend: "nftables", Family: "ip", Table: "filter", Name: "FORWARD", Rules: rules}}
+	}
+	for name, test := range map[string]struct {
+		tries     event.Tries
+		obstacles []event.Obstacle
+		cause     LateCause
+		says      string
+		remedy    string
+	}{
+		"a neighbour that is silent": {
+			event.Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}}, []event.Obstacle{off},
+			LateNoNeighbour, "ARP: no answer from 10.22.0.9; SYN sent again 1 times", "",
+		},
+		"no route":              {event.Tries{Unroutable: 2}, nil, LateNoRoute, "no route for 2 packets", ""},
+		"a policy that rejects": {event.Tries{Opened: 3, Unreached: 2, Failed: 2}, nil, LateUnreachable, "ICMP reported 2 times", ""},
+		"a policy elsewhere":    {blocked, nil, LateUnanswered, "SYN sent again 4 times without an answer: a policy drops it", ""},
+		"no listener, on a node that does not forward": {event.Tries{Opened: 4, Failed: 3}, []event.Obstacle{off}, LateNoListener, "3 attempts failed at once", ""},
+		"DNS without an answer":                        {event.Tries{Opened: 1, Asked: 6, Answered: 1}, nil, LateNoReply, "5 of 6 UDP datagrams", ""},
+		"it tried nothing":                             {event.Tries{Opened: 1}, []event.Obstacle{policy(0)}, LateNotTried, "it had tried nothing before", ""},
+		"it was called, and tried nothing":             {event.Tries{}, nil, LateNotTried, "it had tried nothing before", ""},
+		"what cannot be told":                          {event.Tries{Opened: 5, Asked: 2, Answered: 2}, nil, LateCause(CauseUnexplained), "", ""},
+		"forwarding is off": {
+			blocked, []event.Obstacle{off},
+			LateForwarding, "net.ipv4.ip_forward is 0; SYN sent again 4 times without an answer", "sysctl -w net.ipv4.ip_forward=1",
+		},
+		"a policy that drops": {
+			blocked, []event.Obstacle{policy(0)},
+			LatePolicy, "the policy of nftables ip filter FORWARD is drop, and it has no rule", "nft chain ip filter FORWARD '{ policy accept; }'",
+		},
+		"a policy whose rules may accept": {
+			blocked, []event.Obstacle{policy(7)},
+			LatePolicy, "the policy of nftables ip filter FORWARD is drop for what none of its 7 rules accepts", "",
+		},
+		"such a policy, and a full table": {
+			event.Tries{Asked: 1}, []event.Obstacle{policy(7), full},
+			LateTable, "the kernel's table of connection tracking is full: 1000 of 1000 entries; 1 of 1 UDP", "sysctl -w net.netfilter.nf_conntrack_max=2000",
+		},
+		"a full table, of which ARP is a consequence": {event.Tries{SYNs: 1, Silent: []string{"10.22.0.1"}}, []event.Obstacle{full}, LateTable, "the kernel's table", "sysctl"},
+		"its rules are gone":                          {blocked, []event.Obstacle{off, gone}, LateRules, "the rules of chain CNI-bb, which the pod's ADD wrote, are gone", "kubectl -n shop delete pod web-0"},
+		"another pod's rules are gone":                {blocked, []event.Obstacle{theirs}, LateUnanswered, "SYN sent again", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := model.Connected{Flight: model.Flight{Command: "ADD", ContainerID: "a"}, End: 1e9, At: 13e9, Tries: &test.tries, Obstacles: test.obstacles}
+			if Connected(c) != nil {
+				t.Error("it was in time")
+			}
+			c.Late = true
+			v := Connected(c)
+			says, ok := strings.CutPrefix(v.Says, "the first connection came 12s after the ADD")
+			if !ok || v.Cause != Cause(test.cause) || !strings.HasPrefix(strings.TrimPrefix(says, ": "), test.says) ||
+				!strings.HasPrefix(v.Remedy, test.remedy) || test.remedy == "" && v.Remedy != "" {
+				t.Errorf("%s: %s → %s", v.Cause, v.Says, v.Remedy)
+			}
+		})
+	}
+	if v := Connected(model.Connected{Late: true}); v != nil {
+		t.Errorf("nothing was looked at: %+v", v)
+	}
+}

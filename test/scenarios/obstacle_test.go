@@ -1,0 +1,111 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const dropForwarded = `add table inet cniscope_test; add chain inet cniscope_test forward { type filter hook forward priority 0; policy drop; }`
+
+// outside is a machine beyond the node, with a listener; its network namespace, and its address.
+func (s *scene) outside() (netns, address string) {
+	s.Helper()
+	const name = "cniscope-outside"
+	s.run("ip", "netns", "add", name)
+	s.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	s.run("ip", "link", "add", "cnisc-out", "type", "veth", "peer", "name", "eth0", "netns", name)
+	s.run("ip", "addr", "add", "198.51.100.1/24", "dev", "cnisc-out")
+	s.run("ip", "link", "set", "cnisc-out", "up")
+	netns, address = "/run/netns/"+name, "198.51.100.9"
+	s.run("ip", "-n", name, "addr", "add", address+"/24", "dev", "eth0")
+	s.run("ip", "-n", name, "link", "set", "eth0", "up")
+	s.run("ip", "-n", name, "route", "add", "default", "via", "198.51.100.1")
+	return netns, listen(s.T, netns, address).Addr().String()
+}
+
+func (s *scene) run(command ...string) {
+	s.Helper()
+	if out, err := exec.CommandContext(s.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		s.Fatalf("%s: %v: %s", command, err, out)
+	}
+}
+
+// What drops a pod's packets on the node is named, with its remedy, though it is gone when the connection comes; what
+// drops them elsewhere gets no remedy.
+func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
+	s := set(t, rig.Options{}, "[slow]\nfirst_connection = \"3s\"\n")
+	network := s.network("pods", rig.Bridge())
+	outside, server := s.outside()
+	forwarding := "net.ipv4.conf." + network.Bridge + ".forwarding"
+	for _, c := range []struct {
+		pod, cause, says, remedy string
+		on, off                  []string
+	}{
+		{
+			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; SYN sent again ",
+			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
+			[]string{"nft", dropForwarded}, []string{"nft", "delete table inet cniscope_test"},
+		},
+		{
+			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
+			[]string{"sysctl", "-qw", forwarding + "=0"}, []string{"sysctl", "-qw", forwarding + "=1"},
+		},
+		{
+			"elsewhere-0", "unanswered", "SYN sent again ", "",
+			[]string{"nsenter", "--net=" + outside, "nft", strings.ReplaceAll(dropForwarded, "forward", "input")},
+			[]string{"nsenter", "--net=" + outside, "nft", "delete table inet cniscope_test"},
+		},
+	} {
+		t.Run(c.pod, func(t *testing.T) {
+			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
+			harness.Check(t, err)
+			status, err := s.rig.PodStatus(s.ctx, id)
+			harness.Check(t, err)
+			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
+			s.run(c.on...)
+			undo := func() { s.run(c.off...) }
+			defer func() { undo() }()
+			connected := make(chan error)
+			go func() {
+				connected <- harness.Within(netns, func() error {
+					conn, err := net.DialTimeout("tcp", server, time.Minute)
+					if err == nil {
+						conn.Close()
+					}
+					return err
+				})
+			}()
+			time.Sleep(5 * time.Second) // the look comes 3 s after the setup
+			undo()
+			undo = func() {}
+			harness.Check(t, <-connected)
+			const late = "a pod's first connection came late"
+			var said []string
+			harness.Until(s, "it is told", func() bool {
+				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
+				return len(said) > 0
+			})
+			out, err := exec.CommandContext(s.ctx, program, "why", "shop/"+c.pod, "--config", s.scope.Config()).CombinedOutput()
+			harness.Check(t, err)
+			why := string(out)
+			harness.Says(t, said[0], "cause="+c.cause, c.says)
+			harness.Says(t, why, "shop/"+c.pod+"  first connection late: ", " after the ADD: "+c.says)
+			if c.remedy != "" {
+				harness.Says(t, why, "→ "+c.remedy)
+			}
+			if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said[0], "remedy=")) {
+				t.Errorf("it has a remedy: %s\n%s", said[0], why)
+			}
+		})
+	}
+}
