@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
-	"strings"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -159,11 +157,8 @@ func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, e
 
 func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error {
 	return procfs.Descriptors(pid, func(fd int, target string) bool {
-		if number, ok := strings.CutPrefix(target, "socket:["); ok {
-			inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 32)
-			if err == nil && wanted[uint32(inode)] {
-				found[uint32(inode)] = append(found[uint32(inode)], descriptor{pid, fd})
-			}
+		if inode := uint32(procfs.SocketIn(target)); wanted[inode] {
+			found[inode] = append(found[inode], descriptor{pid, fd})
 		}
 		return true
 	})

@@ -1,9 +1,13 @@
 package procfs
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // TracerOf returns the PID of a tracer; 0 if none is visible.
@@ -17,4 +21,24 @@ func field(file, name string) (n uint64) {
 		}
 	}
 	return n
+}
+
+// Split splits strings that end with NUL, as in cmdline and environ.
+func Split(b []byte) []string {
+	b = bytes.TrimSuffix(b, []byte{0})
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(string(b), "\x00")
+}
+
+// ExitOf returns a wait status's exit code, or the name of the signal.
+func ExitOf(status uint32) (code uint32, signal string) {
+	if n := status & 0x7f; n != 0 {
+		if name := unix.SignalName(unix.Signal(n)); name != "" {
+			return 0, name
+		}
+		return 0, fmt.Sprintf("signal %d", n)
+	}
+	return status >> 8 & 0xff, ""
 }

@@ -86,6 +86,14 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
 }
 
+// SocketIn returns the inode in a descriptor's target "socket:[1234]"; else 0.
+func SocketIn(target string) (inode uint64) {
+	if number, is := strings.CutPrefix(target, "socket:["); is {
+		inode, _ = strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+	}
+	return inode
+}
+
 // Groups returns the text of /proc/PID/cgroup, in which runtimes name the container. It is far cheaper than CgroupOf.
 // Users with cgroups of their own may forge it.
 func Groups(pid int) string {

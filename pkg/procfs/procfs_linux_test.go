@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,5 +111,14 @@ func TestAHostileName(t *testing.T) {
 	arguments, err := NewMemory().Arguments(cmd.Process.Pid)
 	if err != nil || strings.Join(arguments, "|") != file+"|1000" {
 		t.Errorf("%q, %v", arguments, err)
+	}
+}
+
+func TestHowAProcessEnded(t *testing.T) {
+	for status, want := range map[uint32]string{
+		0x0000: "0", 0x0300: "3", 0x0009: "0SIGKILL", 0x008b: "0SIGSEGV", 0x0022: "0signal 34",
+	} {
+		code, signal := ExitOf(status)
+		harness.Equal(t, fmt.Sprint(code)+signal, want, status)
 	}
 }

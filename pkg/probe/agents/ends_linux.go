@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +52,7 @@ func (s *search) over() bool {
 func (s *search) holds(pid int, inode uint64) (is bool) {
 	looked := 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
-		is = socketIn(target) == inode
+		is = procfs.SocketIn(target) == inode
 		looked++
 		return !is && (looked%256 != 0 || !s.over())
 	})
@@ -147,7 +145,7 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 	streams, _ := sockets.Streams()
 	others := map[uint64]bool{}
 	_ = procfs.Descriptors(int(pid), func(_ int, target string) bool {
-		if other := streams[socketIn(target)]; other.Inode != 0 {
+		if other := streams[procfs.SocketIn(target)]; other.Inode != 0 {
 			others[other.Inode] = true
 		}
 		return len(others)%256 != 0 || !once.over()
@@ -155,7 +153,7 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 	for _, p := range still {
 		s, looked := suspect{}, 0
 		_ = procfs.Descriptors(p, func(_ int, target string) bool {
-			if inode := socketIn(target); others[inode] {
+			if inode := procfs.SocketIn(target); others[inode] {
 				s.inodes, s.network = append(s.inodes, streams[inode].Inode), streams[inode].Network
 			}
 			looked++
@@ -175,11 +173,4 @@ func standsStill(pid int) bool {
 		return true
 	}
 	return false
-}
-
-// socketIn parses "socket:[1234]"; else 0.
-func socketIn(target string) uint64 {
-	number, _ := strings.CutPrefix(target, "socket:[")
-	inode, _ := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
-	return inode
 }

@@ -167,7 +167,7 @@ func (w *walk) settle(inode uint64, pid int) {
 func (w *walk) look(pid int, wanted map[uint64]int) {
 	began, looked := w.spent(), 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
-		if inode := socketIn(target); inode != 0 {
+		if inode := procfs.SocketIn(target); inode != 0 {
 			if _, is := wanted[inode]; is {
 				w.mu.Lock()
 				w.settle(inode, pid)

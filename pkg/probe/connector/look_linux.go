@@ -112,7 +112,7 @@ func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	}
 	if at == (extent{}) {
 		args, err := l.read(file(pid, "cmdline"))
-		return err == nil && slices.Equal(split(args), s.Args)
+		return err == nil && slices.Equal(procfs.Split(args), s.Args)
 	}
 	return at == was.at
 }
@@ -187,7 +187,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 	if len(given.args) == 0 { // exited
 		return false
 	}
-	s.Args, s.Env = split(given.args), split(given.env)
+	s.Args, s.Env = procfs.Split(given.args), procfs.Split(given.env)
 	var link [unix.PathMax]byte
 	n, err := unix.Readlink(file(pid, "exe"), link[:])
 	if err != nil {
@@ -252,14 +252,6 @@ func (l *looker) read(name string) ([]byte, error) {
 		}
 		n += got
 	}
-}
-
-func split(b []byte) []string {
-	b = bytes.TrimSuffix(b, []byte{0})
-	if len(b) == 0 {
-		return nil
-	}
-	return strings.Split(string(b), "\x00")
 }
 
 func file(pid uint32, name string) string {

@@ -3,7 +3,6 @@ package connector
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -191,7 +190,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 		case m.what == whatFork && m.data[2] == m.data[3] && r.looker.anchor(m.data[1]):
 			r.hot = now
 		}
-		if notice, ok := m.notice(status); ok {
+		if notice, ok := m.notice(); ok {
 			if notice.Kind == proctracker.Ended {
 				r.waits.over(notice.PID, notice.Time, r.tracker)
 			}
@@ -272,14 +271,4 @@ func (r *reader) count() {
 	if r.options.Tend != nil {
 		r.options.Tend(now, !r.hastens(clock.Monotonic()))
 	}
-}
-
-func status(s uint32) (code uint32, signal string) {
-	if n := s & 0x7f; n != 0 {
-		if name := unix.SignalName(unix.Signal(n)); name != "" {
-			return 0, name
-		}
-		return 0, fmt.Sprintf("signal %d", n)
-	}
-	return s >> 8 & 0xff, ""
 }

@@ -54,7 +54,7 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	s.left = map[uint32]uint64{}
 	for _, p := range running {
 		_ = procfs.Descriptors(int(p.PID), func(_ int, target string) bool {
-			if inode := socketIn(target); inode != 0 && !s.sees(now, inode, p) {
+			if inode := procfs.SocketIn(target); inode != 0 && !s.sees(now, inode, p) {
 				s.left[p.PID]++
 			}
 			return true
@@ -134,10 +134,3 @@ func (s *streams) name(now int64, t follower) {
 }
 
 func socketKey(inode uint64) string { return "socket:" + strconv.FormatUint(inode, 10) }
-
-func socketIn(target string) (inode uint64) {
-	if number, is := strings.CutPrefix(target, "socket:["); is {
-		inode, _ = strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
-	}
-	return inode
-}

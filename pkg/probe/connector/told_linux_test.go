@@ -50,7 +50,7 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	inodes = map[uint64]bool{}
 	harness.Check(t, procfs.Descriptors(cmd.Process.Pid, func(_ int, target string) bool {
-		if inode := socketIn(target); inode != 0 {
+		if inode := procfs.SocketIn(target); inode != 0 {
 			inodes[inode] = true
 		}
 		return true

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
@@ -74,7 +75,7 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeExitEvent{})); err != nil {
 			return event.Event{}, asked, fmt.Errorf("exit: %w", err)
 		}
-		code, signal := status(uint32(w.Status))
+		code, signal := procfs.ExitOf(uint32(w.Status))
 		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
 			Process: kernel.ProcessOf(w.H.Task),
 			Code:    code,
@@ -108,13 +109,13 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	}
 	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
 	im := image.Image{
-		File:      first(split(w.Data[:files])),
-		Args:      split(w.Data[files:args]),
+		File:      first(procfs.Split(w.Data[:files])),
+		Args:      procfs.Split(w.Data[files:args]),
 		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),
 		Truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
 	}
 	if flag(kernel.LifeFlagFLAG_TRUSTED) {
-		im.Env = split(w.Data[args:env])
+		im.Env = procfs.Split(w.Data[args:env])
 	}
 	e := &event.Exec{
 		Process:   kernel.ProcessOf(w.H.Task),

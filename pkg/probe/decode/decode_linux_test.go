@@ -93,16 +93,6 @@ func TestDecodeExec(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
-	for raw, want := range map[uint32]event.Exit{
-		0x0000: {}, 0x0300: {Code: 3}, 0x0009: {Signal: "SIGKILL"}, 0x008b: {Signal: "SIGSEGV"}, 0x0022: {Signal: "signal 34"},
-	} {
-		if code, signal := status(raw); code != want.Code || signal != want.Signal {
-			t.Errorf("%#x: exit %d, signal %q", raw, code, signal)
-		}
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{byte(kernel.LifeKindKIND_EXIT)})

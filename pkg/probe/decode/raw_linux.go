@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -49,24 +49,6 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 	return ns
 }
 
-func status(s uint32) (code uint32, signal string) {
-	if n := s & 0x7f; n != 0 {
-		if name := unix.SignalName(unix.Signal(n)); name != "" {
-			return 0, name
-		}
-		return 0, fmt.Sprintf("signal %d", n)
-	}
-	return s >> 8 & 0xff, ""
-}
-
-func split(b []byte) []string {
-	b = bytes.TrimSuffix(b, []byte{0})
-	if len(b) == 0 {
-		return nil
-	}
-	return strings.Split(string(b), "\x00")
-}
-
 func first(s []string) string {
 	if len(s) == 0 {
 		return ""
@@ -100,7 +82,7 @@ func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
 // pathOf joins names to a path; the last name comes first.
 func pathOf(names []byte) string {
-	parts := split(names)
+	parts := procfs.Split(names)
 	slices.Reverse(parts)
 	return text.Clean("/"+strings.Join(parts, "/"), text.Bound)
 }

@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{1})
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		if m, ok := parse(b); ok {
-			m.notice(func(uint32) (uint32, string) { return 0, "" })
+			m.notice()
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,cn_proc}.h), in native byte order.
@@ -50,7 +51,7 @@ func parse(b []byte) (m message, ok bool) {
 }
 
 // notice returns false for a thread. A thread's exec has the process's number.
-func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Notice, ok bool) {
+func (m message) notice() (n proctracker.Notice, ok bool) {
 	n.Time = m.time
 	switch m.what {
 	case whatFork:
@@ -61,7 +62,7 @@ func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Not
 		return n, true
 	case whatExit:
 		n.Kind, n.PID = proctracker.Ended, m.data[1]
-		n.Code, n.Signal = status(m.data[2])
+		n.Code, n.Signal = procfs.ExitOf(m.data[2])
 		return n, m.data[0] == m.data[1]
 	}
 	return n, false
