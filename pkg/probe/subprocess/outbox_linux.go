@@ -1,62 +1,40 @@
 package subprocess
 
 import (
+	"bytes"
 	"io"
-	"sync"
+	"sync/atomic"
 )
 
 // outboxMax is in bytes, for about 8,000 programs.
 const outboxMax = 8 << 20
 
-// outbox never blocks writers.
+// outbox never blocks its one writer.
 type outbox struct {
-	mu      sync.Mutex
-	waiting []byte
-	closed  bool
-	more    chan struct{}
+	batches chan []byte
+	size    atomic.Int64 // of the batches
 }
 
-func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
+func newOutbox() *outbox { return &outbox{batches: make(chan []byte, 4096)} }
 
-// put queues all bytes or, without room, none.
+// put queues a copy or, without room, nothing.
 func (o *outbox) put(b []byte) bool {
-	o.mu.Lock()
-	room := len(o.waiting)+len(b) <= outboxMax
-	if room {
-		o.waiting = append(o.waiting, b...)
+	if o.size.Load()+int64(len(b)) > outboxMax || len(o.batches) == cap(o.batches) {
+		return false
 	}
-	o.mu.Unlock()
-	o.wake()
-	return room
+	o.size.Add(int64(len(b)))
+	o.batches <- bytes.Clone(b)
+	return true
 }
 
-func (o *outbox) wake() {
-	select {
-	case o.more <- struct{}{}:
-	default:
-	}
-}
-
-func (o *outbox) close() {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
-	o.wake()
-}
+func (o *outbox) close() { close(o.batches) }
 
 func (o *outbox) send(to io.Writer) error {
-	var spare []byte
-	for range o.more {
-		o.mu.Lock()
-		now, closed := o.waiting, o.closed
-		o.waiting = spare[:0]
-		o.mu.Unlock()
-		if _, err := to.Write(now); err != nil || closed {
+	for b := range o.batches {
+		if _, err := to.Write(b); err != nil {
 			return err
 		}
-		if spare = now; cap(spare) > outboxMax/8 {
-			spare = nil
-		}
+		o.size.Add(-int64(len(b)))
 	}
 	return nil
 }
