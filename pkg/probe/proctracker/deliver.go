@@ -1,7 +1,7 @@
 package proctracker
 
 import (
-	"container/heap"
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,7 +20,6 @@ const (
 type item struct {
 	kind    Kind
 	time    int64
-	order   uint64
 	process *process // nil: canceled
 	// sight is nil if the process was gone; name is its last known name.
 	sight *Sight
@@ -37,30 +36,19 @@ type item struct {
 	unseen bool
 }
 
-// queue is a heap of events by time and arrival.
-type queue []*item
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].time < q[j].time || q[i].time == q[j].time && q[i].order < q[j].order
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*item)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
 // put gives late events the current time, so that ticks stay true.
 func (t *Tracker) put(i *item) {
 	if i.time < t.passed {
 		t.stats.Late++
 		i.time = t.passed
 	}
-	t.order++
-	i.order = t.order
-	heap.Push(&t.queue, i)
+	t.queued(i)
+}
+
+// queued keeps events in order of time and arrival.
+func (t *Tracker) queued(i *item) {
+	at, _ := slices.BinarySearchFunc(t.queue, i.time, func(x *item, time int64) int { return cmp.Or(cmp.Compare(x.time, time), -1) })
+	t.queue = slices.Insert(t.queue, at, i)
 }
 
 // Advance delivers the events until read less the window, and a tick. Take earlier notices first. lag is
@@ -69,7 +57,9 @@ func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))
 	t.linger()
 	for len(t.queue) > 0 && t.queue[0].time <= t.passed {
-		t.deliver(heap.Pop(&t.queue).(*item))
+		i := t.queue[0]
+		t.queue[0], t.queue = nil, t.queue[1:]
+		t.deliver(i)
 	}
 	t.forgetLeft()
 	t.lookFor()

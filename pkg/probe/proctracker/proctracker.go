@@ -118,13 +118,12 @@ type Tracker struct {
 	processes map[uint32]*process
 	follows   map[*process]bool
 	// queue and leaving (exited processes) wait for their time.
-	queue   queue
+	queue   []*item
 	leaving []*process
 	// exits of first threads before others
 	lingering []*item
 	// processes that may have exited
 	doubted  []*process
-	order    uint64
 	passed   int64 // earlier events were delivered
 	swept    int64
 	followed int

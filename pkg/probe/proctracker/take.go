@@ -1,7 +1,6 @@
 package proctracker
 
 import (
-	"container/heap"
 	"slices"
 	"strconv"
 
@@ -269,8 +268,7 @@ func (t *Tracker) Lost(n uint64) {
 
 // lose affects calls in progress at that time.
 func (t *Tracker) lose(at int64, reason string, n uint64, of *root) {
-	t.order++
-	heap.Push(&t.queue, &item{time: max(at, t.passed), order: t.order, lost: t.lost(reason, n, of)})
+	t.queued(&item{time: max(at, t.passed), lost: t.lost(reason, n, of)})
 }
 
 func (t *Tracker) lost(reason string, n uint64, of *root) *event.Lost {
