@@ -42,24 +42,24 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	if c.Error == "EINPROGRESS" {
 		c.Error = ""
 	}
-	switch r.Protocol {
-	case unix.AF_UNIX:
-		c.Network, c.Address = "unix", unixAddress(r.data)
-	case unix.AF_INET, unix.AF_INET6:
-		c.Network = "tcp"
-		address, ok := inetAddress(r.data)
-		if !ok {
-			return nil, true
-		}
-		c.Address = address.String()
-	}
-	if c.Address == "" || c.Address == nscd && c.Error != "" {
+	if c.Network, c.Address = r.remote(); c.Address == "" || c.Address == nscd && c.Error != "" {
 		return nil, true
 	}
 	if n := r.Other.Tgid; n != 0 {
 		c.Listener = d.holder(n)
 	}
 	return one(c), true
+}
+
+// remote returns the other end's network and address; empty if unknown.
+func (r record) remote() (network, address string) {
+	switch r.Protocol {
+	case unix.AF_UNIX:
+		return "unix", unixAddress(r.data)
+	case unix.AF_INET, unix.AF_INET6:
+		return "tcp", inetAddress(r.data)
+	}
+	return "", ""
 }
 
 // unixAddress reads a struct sockaddr_un (unix(7)): a path, or a NUL and a name.
@@ -75,18 +75,18 @@ func unixAddress(b []byte) string {
 }
 
 // inetAddress reads a struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
-func inetAddress(b []byte) (netip.AddrPort, bool) {
+func inetAddress(b []byte) string {
 	if len(b) < 8 {
-		return netip.AddrPort{}, false
+		return ""
 	}
 	port := binary.BigEndian.Uint16(b[2:])
 	switch family := binary.NativeEndian.Uint16(b); {
 	case family == unix.AF_INET:
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port), true
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port).String()
 	case family == unix.AF_INET6 && len(b) >= 24:
-		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), port), true
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), port).String()
 	}
-	return netip.AddrPort{}, false
+	return ""
 }
 
 func (*Decoder) first4or6(r record) ([]event.Body, bool) {

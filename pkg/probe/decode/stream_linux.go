@@ -1,8 +1,6 @@
 package decode
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -20,15 +18,7 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 	case r.Ret == 0:
 		x.Error = "EOF"
 	}
-	switch r.Protocol {
-	case unix.AF_UNIX:
-		x.Network, x.Address = "unix", unixAddress(r.data)
-	case unix.AF_INET, unix.AF_INET6:
-		x.Network = "tcp"
-		if address, ok := inetAddress(r.data); ok {
-			x.Address = address.String()
-		}
-	}
+	x.Network, x.Address = r.remote()
 	// With socket activation PID 1 only listens.
 	if r.Other.Start != 0 && r.Other.Pid != 1 {
 		x.Peer = r.other()
