@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -122,23 +123,9 @@ func startAgent(t *testing.T, address string, env ...string) *os.Process {
 
 func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env ...string) *os.Process {
 	t.Helper()
-	self, err := os.Executable()
-	harness.Check(t, err)
-	if attr != nil { // readable for all
-		program := filepath.Join(openFolder(t), "agent")
-		harness.Check(t, exec.Command("cp", self, program).Run())
-		self = program
-	}
-	cmd := exec.Command(self)
-	cmd.SysProcAttr = attr
-	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(append(os.Environ(), "ARGUMENT="+address), env...), os.Stderr
-	harness.Check(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	harness.Eventually(t, func() error {
-		_, err := os.Stat(address)
-		return err
-	})
-	return cmd.Process
+	agent := startAct(t, "agent", address, attr, env...)
+	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
+	return agent
 }
 
 func openFolder(t *testing.T) string {
@@ -271,7 +258,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		var entry kernel.LifeProcess
 		harness.Until(t, "it is followed", func() (ok bool) { entry, ok = entryOf(p, agent.Pid); return ok })
-		if entry.Agent != 1 || entry.Home == 0 || entry.Home != namespaceOf(uint32(agent.Pid), "net") {
+		if entry.Agent != 1 || entry.Home == 0 || entry.Home != trust.Namespace(uint32(agent.Pid), "net") {
 			t.Errorf("%+v", entry)
 		}
 	})

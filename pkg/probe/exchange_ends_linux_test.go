@@ -34,21 +34,13 @@ var subscribers = map[string]func(string) error{
 				}
 			}
 		}()
-		l, err := net.Listen("unix", os.Getenv(listens))
-		if err != nil {
-			return err
-		}
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return err
-			}
+		return accepting("unix", os.Getenv(listens), func(c net.Conn) error {
 			for range 20 {
 				<-told
 			}
 			_, _ = c.Write([]byte("x"))
-			c.Close()
-		}
+			return c.Close()
+		})
 	},
 	// It listens there, and sends a notification every 10 ms.
 	"teller": func(address string) error {

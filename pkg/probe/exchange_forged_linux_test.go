@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
@@ -33,19 +30,11 @@ var forgers = map[string]func(string) error{
 				go serveAnybody(c, network == "unix")
 			}
 		}()
-		calls, err := net.Listen("unix", os.Getenv(listens))
-		if err != nil {
-			return err
-		}
-		for {
-			c, err := calls.Accept()
-			if err != nil {
-				return err
-			}
+		return accepting("unix", os.Getenv(listens), func(c net.Conn) error {
 			time.Sleep(300 * time.Millisecond)
 			_, _ = c.Write([]byte("x"))
-			c.Close()
-		}
+			return c.Close()
+		})
 	},
 	// "network from to": it binds an address, and sends a request every 20 ms.
 	"client": func(argument string) error { return dialledFrom(argument, true) },
@@ -120,11 +109,8 @@ func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 			agent := startTalker(t, "public", test.network+" "+address, listens+"="+listen)
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
 			_ = os.Chmod(address, 0o777)
-			cmd := exec.Command("/proc/self/exe")
-			cmd.Args[0], cmd.Env, cmd.Stderr = test.act, append(os.Environ(), fmt.Sprintf("ARGUMENT=%s %s %s", test.network, from, address)), os.Stderr
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
-			harness.Check(t, cmd.Start())
-			t.Cleanup(func() { _ = cmd.Process.Signal(unix.SIGKILL); _ = cmd.Wait() })
+			user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+			startAct(t, test.act, fmt.Sprintf("%s %s %s", test.network, from, address), user)
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}
 				o.all = true

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,23 +23,13 @@ import (
 var talkers = map[string]func(string) error{
 	// "network address" of a peer that it asks for each call. It listens at LISTENS.
 	"asker": func(peer string) error {
-		var network, address string
-		if _, err := fmt.Sscan(peer, &network, &address); err != nil {
-			return err
-		}
+		network, address, _ := strings.Cut(peer, " ")
 		up, err := net.Dial(network, address)
 		if err != nil {
 			return err
 		}
-		l, err := net.Listen("unix", os.Getenv(listens))
-		if err != nil {
-			return err
-		}
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return err
-			}
+		return accepting("unix", os.Getenv(listens), func(c net.Conn) error {
+			defer c.Close()
 			for range 1 + len(os.Getenv(again)) {
 				if _, err := up.Write([]byte("may I?")); err != nil {
 					return err
@@ -47,21 +39,13 @@ var talkers = map[string]func(string) error{
 				}
 			}
 			_, _ = c.Write([]byte("x"))
-			c.Close()
-		}
+			return nil
+		})
 	},
 	// It listens there, and forwards requests to the client that said hello, and answers back.
 	"middle": func(address string) error {
-		l, err := net.Listen(os.Getenv(listens), address)
-		if err != nil {
-			return err
-		}
 		far := make(chan net.Conn, 1)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return err
-			}
+		return accepting(os.Getenv(listens), address, func(c net.Conn) error {
 			go func() {
 				b := make([]byte, 64)
 				for n, err := c.Read(b); err == nil; n, err = c.Read(b) {
@@ -79,14 +63,12 @@ var talkers = map[string]func(string) error{
 					_, _ = c.Write(b[:n])
 				}
 			}()
-		}
+			return nil
+		})
 	},
 	// "network address": it says hello there, and answers requests.
 	"switch": func(to string) error {
-		var network, address string
-		if _, err := fmt.Sscan(to, &network, &address); err != nil {
-			return err
-		}
+		network, address, _ := strings.Cut(to, " ")
 		c, err := net.Dial(network, address)
 		if err != nil {
 			return err
@@ -97,16 +79,7 @@ var talkers = map[string]func(string) error{
 	},
 	// It listens there, and answers requests, usually after 20 ms.
 	"answerer": func(address string) error {
-		network := os.Getenv(listens)
-		l, err := net.Listen(network, address)
-		if err != nil {
-			return err
-		}
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return err
-			}
+		return accepting(os.Getenv(listens), address, func(c net.Conn) error {
 			go func() {
 				b := make([]byte, 64)
 				for n, err := c.Read(b); err == nil; n, err = c.Read(b) {
@@ -114,8 +87,21 @@ var talkers = map[string]func(string) error{
 					_, _ = c.Write(b[:n])
 				}
 			}()
-		}
+			return nil
+		})
 	},
+}
+
+// accepting listens there, and passes on each connection.
+func accepting(network, address string, each func(net.Conn) error) error {
+	l, err := net.Listen(network, address)
+	for err == nil {
+		var c net.Conn
+		if c, err = l.Accept(); err == nil {
+			err = each(c)
+		}
+	}
+	return err
 }
 
 const (
@@ -126,13 +112,35 @@ const (
 
 func startTalker(t *testing.T, act, argument string, env ...string) *os.Process {
 	t.Helper()
+	return startAct(t, act, argument, nil, env...)
+}
+
+func startAct(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env ...string) *os.Process {
+	t.Helper()
 	self, err := os.Executable()
 	harness.Check(t, err)
+	if attr != nil { // without access to the test's folder
+		self = "/proc/self/exe"
+	}
 	cmd := exec.Command(self)
 	cmd.Args[0], cmd.Env, cmd.Stderr = act, append(append(os.Environ(), "ARGUMENT="+argument), env...), os.Stderr
+	cmd.SysProcAttr = attr
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd.Process
+}
+
+// listening waits until a connection is accepted, over which it says that.
+func listening(t *testing.T, network, address, says string) {
+	t.Helper()
+	harness.Eventually(t, func() error {
+		c, err := net.Dial(network, address)
+		if err == nil {
+			_, err = c.Write([]byte(says))
+			c.Close()
+		}
+		return err
+	})
 }
 
 func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
@@ -144,13 +152,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 				address = fmt.Sprint("127.0.0.1:", freePort(t))
 			}
 			peer := startTalker(t, "answerer", address, listens+"="+network)
-			harness.Eventually(t, func() error {
-				c, err := net.Dial(network, address)
-				if err == nil {
-					c.Close()
-				}
-				return err
-			})
+			listening(t, network, address, "")
 			listen := filepath.Join(dir, "agent.sock")
 			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen, again+"=1")
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
@@ -198,14 +200,7 @@ func TestWhoIsWaitedForIsFoundAndSampled(t *testing.T) {
 					address = fmt.Sprint("127.0.0.1:", freePort(t))
 				}
 				b := startTalker(t, "middle", address, listens+"="+network)
-				harness.Eventually(t, func() error {
-					c, err := net.Dial(network, address)
-					if err == nil {
-						_, err = c.Write([]byte("?"))
-						c.Close()
-					}
-					return err
-				})
+				listening(t, network, address, "?")
 				c := startTalker(t, "switch", network+" "+address)
 				listen := filepath.Join(dir, "a.sock")
 				agent := startTalker(t, "asker", network+" "+address, listens+"="+listen)

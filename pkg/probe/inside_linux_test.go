@@ -30,7 +30,7 @@ var acts = map[string]func(argument string) error{
 		}
 		return unix.Flock(int(f.Fd()), unix.LOCK_EX)
 	},
-	"sleep": func(string) error { time.Sleep(80 * time.Millisecond); return nil },
+	"sleep": func(string) error { time.Sleep(slept); return nil },
 	"sysctl": func(string) error {
 		runtime.LockOSThread()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -175,15 +175,20 @@ func TestALockThatIsFreeHasNoHolder(t *testing.T) {
 	t.Error("the lock was not seen to be taken")
 }
 
-func TestASleep(t *testing.T) {
-	o := run(t, acting(t, "sleep", ""))
+const slept = 80 * time.Millisecond
+
+func TestASleep(t *testing.T) { sleeps(t, acting(t, "sleep", "")) }
+
+func sleeps(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	o := run(t, cmd)
 	var longest int64
 	for _, e := range o.events {
 		if w, ok := e.Body.(*event.Wait); ok && w.Kind == event.WaitSleep {
 			longest = max(longest, e.Time-w.Start)
 		}
 	}
-	if longest < 70e6 {
+	if longest < int64(slept*7/8) {
 		t.Errorf("the longest sleep took %d ns: %s", longest, printed(o, all[*event.Wait](o)))
 	}
 }

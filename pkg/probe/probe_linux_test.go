@@ -22,6 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -233,7 +234,7 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	if home == 0 || home != namespaceOf(uint32(os.Getpid()), "net") {
+	if home == 0 || home != trust.Namespace(uint32(os.Getpid()), "net") {
 		t.Errorf("it began in namespace %d", home)
 	}
 	execs := o.execs()

@@ -102,37 +102,6 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	}
 }
 
-func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
-	flooder, other := acting(t, "flood", "200000"), plugin(t, "other", "true; (sleep 0.01; true); sh -c true; exit 3")
-	o := observeProbe(t, Options{Ring: 256 << 10}, func(_ *Probe, o *observed) {
-		o.mu.Lock() // block the sink
-		defer o.mu.Unlock()
-		harness.Check(t, flooder.Run())
-		if err := other.Run(); err == nil {
-			t.Error("the other plugin fails, and must be seen to")
-		}
-	})
-	var guilty event.Process
-	var programs []string
-	for _, x := range o.execs() {
-		if x.Name == "flood" && x.Root {
-			guilty = x.Process
-			continue
-		}
-		programs = append(programs, x.Name)
-		if e := o.exit(x.Process); e == nil || e.Unseen {
-			t.Errorf("%s has no end: %+v", x.Name, e)
-		}
-	}
-	slices.Sort(programs)
-	harness.EqualSlices(t, programs, []string{"other", "sh", "sleep"}, "the other plugin ran")
-	for _, l := range all[*event.Lost](o) {
-		if l.Reason != "over quota" || l.Process != guilty {
-			t.Errorf("lost: %+v", l)
-		}
-	}
-}
-
 func TestManyFloodsLeaveRoom(t *testing.T) {
 	const each = 8
 	var floods, others []*exec.Cmd

@@ -42,6 +42,14 @@ func (f *fakeRing) Wait(time.Time) error {
 	return nil
 }
 
+// of is a schedule of this ring, without duties.
+func (f *fakeRing) of(sent *records) *schedule {
+	return &schedule{
+		ring: f, clock: func() int64 { return f.now }, until: func(int64) time.Time { return time.Time{} },
+		take: func(_ int64, raw []byte) { sent.read(decode.TimeOf(raw)) }, duties: func(watermark) {},
+	}
+}
+
 // scheduled runs a schedule for a while, and returns when it did its duties.
 func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (done []watermark) {
 	t.Helper()
@@ -50,12 +58,7 @@ func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (do
 	end := f.now + int64(goOn)
 	f.sent = func(now int64) (int64, bool) { return sent.next(now) }
 	sent.at = f.now
-	s := &schedule{
-		ring:  f,
-		clock: func() int64 { return f.now },
-		until: func(int64) time.Time { return time.Time{} },
-		take:  func(_ int64, raw []byte) { sent.read(decode.TimeOf(raw)) },
-	}
+	s := f.of(sent)
 	s.duties = func(at watermark) {
 		if at.passed > sent.oldest() {
 			t.Fatalf("at %s: said to have read all before %s, and there is a record of %s", time.Duration(at.now), time.Duration(at.passed), time.Duration(sent.oldest()))
@@ -141,10 +144,7 @@ func TestTheReaderCatchesUp(t *testing.T) {
 	stop := ring.now + int64(time.Second)
 	ring.sent = func(now int64) (int64, bool) { return sent.next(min(now, stop)) }
 	var most, last int64
-	s := &schedule{
-		ring: ring, clock: func() int64 { return ring.now }, until: func(int64) time.Time { return time.Time{} },
-		take: func(_ int64, raw []byte) { sent.read(decode.TimeOf(raw)) },
-	}
+	s := ring.of(sent)
 	s.duties = func(at watermark) {
 		most, last = max(most, at.lag), at.lag
 		if at.now > stop+int64(2*time.Second) {
@@ -169,10 +169,8 @@ func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 		}
 		return now, taken == 0
 	}
-	s := &schedule{
-		ring: ring, clock: func() int64 { return ring.now }, until: func(int64) time.Time { return time.Time{} },
-		take: func(int64, []byte) { taken++ }, duties: func(watermark) {},
-	}
+	s := ring.of(nil)
+	s.take = func(int64, []byte) { taken++ }
 	harness.Check(t, s.run(ctx))
 	harness.Equal(t, taken, 1, "of one record that was sent before its end it took")
 }
@@ -185,12 +183,7 @@ func TestTheLastRecordsAreReadAfterABlock(t *testing.T) {
 	ring, sent := &fakeRing{now: begin, wait: 5 * time.Millisecond}, &records{every: every, at: begin}
 	ring.sent = sent.next
 	var last, ended int64
-	s := &schedule{
-		ring:   ring,
-		clock:  func() int64 { return ring.now },
-		until:  func(int64) time.Time { return time.Time{} },
-		duties: func(watermark) {},
-	}
+	s := ring.of(sent)
 	s.take = func(_ int64, raw []byte) {
 		last = decode.TimeOf(raw)
 		sent.read(last)
