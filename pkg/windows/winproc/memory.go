@@ -57,48 +57,42 @@ func Told(m Memory) (p Parameters, err error) {
 	if small {
 		l = narrow
 	}
-	if at, err = l.pointer(m, at+l.parameters); err != nil {
-		return p, err
-	}
-	if at == 0 {
+	r := words{m: m, word: l.word}
+	if at = r.pointer(at + l.parameters); r.err == nil && at == 0 {
 		return p, ErrEarly
 	}
-	environment, err := l.pointer(m, at+l.environment)
-	if err != nil {
-		return p, err
-	}
-	size, err := l.pointer(m, at+l.size)
-	if err != nil {
-		return p, err
-	}
-	if environment == 0 || size == 0 {
+	environment, size := r.pointer(at+l.environment), r.pointer(at+l.size)
+	if r.err == nil && (environment == 0 || size == 0) {
 		return p, ErrEarly
 	}
-	block := make([]byte, min(size, environmentMax)&^1)
-	if err := m.Read(environment, block); err != nil {
-		return p, err
-	}
+	block := r.read(environment, min(size, environmentMax)&^1)
 	p.Environment, p.Truncated = variables(block), size > environmentMax
-	var length [2]byte // UNICODE_STRING: length, capacity, pointer
-	if err := m.Read(at+l.command, length[:]); err != nil {
-		return p, err
-	}
-	buffer, err := l.pointer(m, at+l.command+l.word)
-	if err != nil {
-		return p, err
-	}
-	command := make([]byte, min(uint(binary.LittleEndian.Uint16(length[:])), commandMax)&^1)
-	if err := m.Read(buffer, command); err != nil {
-		return p, err
-	}
+	var length [8]byte // UNICODE_STRING: length, capacity, pointer
+	copy(length[:], r.read(at+l.command, 2))
+	command := r.read(r.pointer(at+l.command+l.word), min(binary.LittleEndian.Uint64(length[:]), commandMax)&^1)
 	p.CommandLine, _, _ = etw.UTF16(command)
-	return p, nil
+	return p, r.err
 }
 
-func (l layout) pointer(m Memory, at uint64) (uint64, error) {
+// words reads memory until the first error.
+type words struct {
+	m    Memory
+	word uint64
+	err  error
+}
+
+func (r *words) read(at, n uint64) []byte {
+	b := make([]byte, n)
+	if r.err == nil {
+		r.err = r.m.Read(at, b)
+	}
+	return b
+}
+
+func (r *words) pointer(at uint64) uint64 {
 	var b [8]byte
-	err := m.Read(at, b[:l.word])
-	return binary.LittleEndian.Uint64(b[:]), err
+	copy(b[:], r.read(at, r.word))
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // variables reads an environment block, which an empty string ends. It drops cmd.exe's names, which begin with "=".
