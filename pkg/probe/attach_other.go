@@ -2,7 +2,6 @@
 
 package probe
 
-func attach(o Options) (*observer, error) {
-	_, err := Open(o)
-	return nil, err
+func attach(Options) (*observer, error) {
+	return nil, &UnsupportedError{Need: "Linux or Windows", Remedy: "on this platform only recordings can be shown"}
 }

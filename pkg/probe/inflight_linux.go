@@ -43,7 +43,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 		}
 		up, _ := p.numbers.Key(r.parent) // zero if invisible or gone
 		// It began in its parent's network namespace, and may have left it.
-		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: namespaceOf(r.parent, "net")}) {
+		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: trust.Namespace(r.parent, "net")}) {
 			found++
 		}
 	}
@@ -140,7 +140,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	im.Locate()
 	im.FindScript(r.name)
 	im.Describe(r.exec, p.options.Arguments, &redact.Call{})
-	if inode := namespaceOf(r.pid, "net"); inode != 0 {
+	if inode := trust.Namespace(r.pid, "net"); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
 	return r.believed()

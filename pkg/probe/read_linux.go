@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -203,14 +204,17 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 }
 
 func (r *reader) followTalk() {
-	if err := r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()); err != nil {
-		r.Tell(&event.Degraded{Feature: "what agents wait for", Reason: err.Error()})
-	}
+	r.lacks("what agents wait for", r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()))
 }
 
 func (r *reader) followMisses() {
-	if err := r.probe.kernel.Gate.FollowMisses(r.now, r.probe.detail.gate.IsOpen() && r.table.polls(r.now)); err != nil {
-		r.Tell(&event.Degraded{Feature: "files that plugins poll for", Reason: err.Error()})
+	polls := r.probe.detail.gate.IsOpen() && r.table.polls(r.now)
+	r.lacks("files that plugins poll for", r.probe.kernel.Gate.FollowMisses(r.now, polls))
+}
+
+func (r *reader) lacks(feature string, err error) {
+	if err != nil {
+		r.Tell(&event.Degraded{Feature: feature, Reason: err.Error()})
 	}
 }
 
@@ -253,9 +257,7 @@ func (r *reader) look(call *event.Call) {
 	r.agents.Expect(r.now)
 	r.followTalk()
 	opened, err := r.probe.detail.open(r.now)
-	if err != nil {
-		r.Tell(&event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
-	}
+	r.lacks(kernel.Inside, err)
 	if opened {
 		r.opened = clock.Monotonic()
 		r.Tell(&event.Detail{On: true})
@@ -294,10 +296,11 @@ func (r *reader) Tell(b event.Body) {
 }
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
-	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
+	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: trust.Namespace(key.Pid, "net"), Since: uint64(clock.Monotonic())}
 	// Rights are read before the liveness, so they are of the same process.
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
-		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
+		stat, _ := procfs.StatOf(int(key.Pid))
+		entry.Session, entry.Mounts = uint32(stat.Session), trust.Namespace(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
 	// The process may belong to a plugin's tree instead.

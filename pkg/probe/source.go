@@ -86,17 +86,7 @@ func (s *Source) Stats() source.Stats {
 	up := 0
 	if o := s.observer.Load(); o != nil {
 		up = 1
-		stats.State, stats.Unready = "attached", false
-		switch o.name {
-		case SourceConnector:
-			stats.State = "attached by the process connector: plugins and commands, not what they ask of the kernel"
-		case SourceCommands:
-			stats.State = "attached: plugins and commands, not what they ask of the kernel"
-		case SourceETW:
-			stats.State = "attached by event tracing: plugins and commands, not what they ask of Windows"
-		case SourceSnapshots:
-			stats.State = "attached by snapshots of the process table: plugins and commands, but those that end within an interval"
-		}
+		stats.State, stats.Unready = "attached"+limits[o.name], false
 		stats.Readings = o.readings()
 		for _, r := range stats.Readings {
 			if r.Name == programsMissed {
@@ -107,6 +97,14 @@ func (s *Source) Stats() source.Stats {
 	}
 	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "1 if cniscope sees calls.", up))
 	return stats
+}
+
+// limits follow "attached" in a source's state.
+var limits = map[string]string{
+	SourceConnector: " by the process connector: plugins and commands, not what they ask of the kernel",
+	SourceCommands:  ": plugins and commands, not what they ask of the kernel",
+	SourceETW:       " by event tracing: plugins and commands, not what they ask of Windows",
+	SourceSnapshots: " by snapshots of the process table: plugins and commands, but those that end within an interval",
 }
 
 const programsMissed = "bpf_program_missed_total"
