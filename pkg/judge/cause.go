@@ -104,7 +104,7 @@ func causesInside() []About {
 		{
 			CausePowerShell, "PowerShell",
 			[]PartKind{Commands},
-			"replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules anew",
+			"replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules again",
 		},
 		{
 			CauseScan, "host-local scan",
@@ -155,15 +155,15 @@ func causesOfAgents() []About {
 	of := []PartKind{Agents}
 	return []About{
 		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows"},
-		{CausePeer, "behind the agent", of, "resume whom the agent waited for if it is stopped, raise its CPU limit if it is on a CPU, else read its log of that time: the trace names it below the agent's connection"},
+		{CausePeer, "behind the agent", of, "resume the process that the agent waited for if it is stopped, raise its CPU limit if it is on a CPU, else read its log of that time: the trace names it below the agent's connection"},
 		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
 		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or waited for what cniscope does not see"},
 		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit of requests"},
 		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous has the last lines of one that ended), or correct its address in the plugin's configuration"},
-		{CauseEnded, "agent ended", of, "start the agent again and mend what ended it: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
-		{CauseRestarted, "agent restarted", of, "mend what ended the agent, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
+		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
+		{CauseRestarted, "agent restarted", of, "fix why the agent exited, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
 		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE, for then the whole node ran out"},
-		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and mend what fails there; if nothing does, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
+		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and repair what fails there; if nothing does, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
 	}
 }
 

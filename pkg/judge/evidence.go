@@ -101,7 +101,7 @@ func (e *evidence) beside() string {
 	if e.call.Concurrent < 2 {
 		return ""
 	}
-	return fmt.Sprintf("; up to %d other calls were under way", e.call.Concurrent)
+	return fmt.Sprintf("; up to %d other calls were in progress", e.call.Concurrent)
 }
 
 func times(n int) string {
@@ -134,7 +134,7 @@ func instead(command string) string {
 	case n != "":
 		return fmt.Sprintf("replace %s by %s", command, n)
 	case command == "":
-		return "run the command under strace -f -r with the arguments that the trace shows: the longest gap is the step to speed up, or to take out"
+		return "run the command under strace -f -r with the arguments that the trace shows: the longest gap is the step to speed up or remove"
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ func meanwhile(c *model.Connection) string {
 		if most == nil || float64(most.took()) < worth*float64(when.End-when.Start) {
 			continue
 		}
-		return fmt.Sprintf("; meanwhile %s %s for %s, %s", nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
+		return fmt.Sprintf("; during the call %s %s for %s, %s", nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
 	}
 	return ""
 }
@@ -86,7 +86,7 @@ func deed(m model.Meanwhile) string {
 		}
 	case *model.Wait:
 		if w.Path != "" {
-			return "waited for lock " + w.Path
+			return "waited for file lock " + w.Path
 		}
 	}
 	return ""

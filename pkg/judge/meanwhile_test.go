@@ -23,43 +23,43 @@ func TestCandidates(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"what the agent ran for one of several calls is named": {
 			op:    calling(nil, images(shared("clang", 100, 900, 2), shared("ip", 900, 910, 2))),
-			cause: CauseCommand, says: `^800ms of 1s in clang, by agentd at /run/a\.sock, for this or 2 other calls, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, which clang shares`,
+			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock ran clang, for this or 2 other calls, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, which clang shares`,
 		},
 		"with a remedy for the command, where there is one": {
 			op: calling(nil, images(shared("iptables", 100, 900, 2))), cause: CauseCommand, remedy: `^replace iptables by nftables`,
 		},
 		"control: what took half of the time is only named": {
-			op: calling(nil, images(shared("clang", 100, 600, 2))), cause: CauseAgent, says: `; meanwhile agentd ran clang for 500ms, for this or 2 other calls$`, remedy: `^$`,
+			op: calling(nil, images(shared("clang", 100, 600, 2))), cause: CauseAgent, says: `; during the call agentd ran clang for 500ms, for this or 2 other calls$`, remedy: `^$`,
 		},
 		"control: so is what the agent ran for another call": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(nil, images(shared("clang", 100, 900, 1))),
 				func(c *model.Connection) { c.Work.Meanwhile[0].Perhaps = false }))),
-			cause: CauseAgent, says: `; meanwhile agentd ran clang for 800ms, for another call$`, remedy: `^$`,
+			cause: CauseAgent, says: `; during the call agentd ran clang for 800ms, for another call$`, remedy: `^$`,
 		},
 		"as are several programs of one name": {
 			op:    calling(nil, images(shared("llc", 0, 200, 1), shared("llc", 200, 400, 1), shared("clang", 400, 700, 2))),
-			cause: CauseAgent, says: `; meanwhile agentd ran llc for 400ms, for this or another call$`,
+			cause: CauseAgent, says: `; during the call agentd ran llc for 400ms, for this or another call$`,
 		},
 		"control: which overlap": {
 			op:    calling(nil, images(shared("llc", 0, 300, 1), shared("llc", 10, 300, 1), shared("clang", 400, 750, 2))),
-			cause: CauseAgent, says: `; meanwhile agentd ran clang for 350ms, for this or 2 other calls$`,
+			cause: CauseAgent, says: `; during the call agentd ran clang for 350ms, for this or 2 other calls$`,
 		},
 		"control: what took little of the time is not": {
-			op: calling(nil, images(shared("clang", 100, 200, 2))), cause: CauseAgent, says: `from plugin p$`,
+			op: calling(nil, images(shared("clang", 100, 200, 2))), cause: CauseAgent, says: `plugin p waited for agentd at /run/a.sock$`,
 		},
 		"control: nor is what the agent runs anyway": {
-			op: calling(nil, images(attributed(ran("ipset", 100, 900), model.Candidate, true, 0))), cause: CauseAgent, says: `from plugin p$`,
+			op: calling(nil, images(attributed(ran("ipset", 100, 900), model.Candidate, true, 0))), cause: CauseAgent, says: `plugin p waited for agentd at /run/a.sock$`,
 		},
 		"a candidate has no remedy": {
 			op:    calling(images(attributed(ran("ipset", 100, 900), model.Candidate, false, 0)), nil),
-			cause: CauseCommand, says: `^800ms of 1s in ipset, by agentd at /run/a\.sock while plugin p called it$`, remedy: `^$`,
+			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock ran ipset, while plugin p waited$`, remedy: `^$`,
 		},
 		"what is certain has": {
 			op: calling(images(attributed(ran("ipset", 100, 900), model.Certain, false, 0)), nil), cause: CauseCommand, remedy: `netlink`,
 		},
 		"and so has what that runs": {
 			op:    calling(images(attributed(ran("sh", 100, 900, ran("ipset", 100, 900)), model.Certain, false, 0)), nil),
-			cause: CauseCommand, says: `in sh > ipset`, remedy: `.`,
+			cause: CauseCommand, says: `ran sh, which ran ipset`, remedy: `.`,
 		},
 	})
 }

@@ -29,7 +29,7 @@ func (e *evidence) own(says string) string {
 
 // perhapsAnothers replaces an uncertain finding: its paths and programs may belong to another namespace.
 func (e *evidence) perhapsAnothers(f *finding) string {
-	return fmt.Sprintf("%s of %s in what an agent did, perhaps for another pod", text.Round(f.time), text.Round(e.Took))
+	return fmt.Sprintf("%s of %s: an agent worked, possibly for another pod", text.Round(f.time), text.Round(e.Took))
 }
 
 func forPod(b *model.Blame) string { return " for pod " + b.Pod.Namespace + "/" + b.Pod.Name }

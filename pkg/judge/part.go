@@ -69,7 +69,7 @@ func (p Part) String() string {
 	said := p.What()
 	var more []string
 	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
-		more = append(more, p.In)
+		said = p.In + " waited " + strings.TrimPrefix(said, "waiting ")
 	}
 	if p.State != "" {
 		more = append(more, p.State)
@@ -122,40 +122,40 @@ func (p Part) What() string {
 	case Between:
 		return "between plugins, in the runtime"
 	case Unexplained:
-		return "unexplained, inside plugin " + p.Name
+		return "plugin " + p.Name + " ran, cause not observed"
 	case Locks:
 		if p.Name == "" {
-			return "waiting for locks, briefly each time"
+			return "waiting for file locks, briefly each time"
 		}
-		return "waiting for lock " + p.Name
+		return "waiting for file lock " + p.Name
 	case KernelLocks:
 		if p.Name == "" {
-			return "waiting for locks of the kernel, briefly each time"
+			return "waiting for kernel locks, briefly each time"
 		}
 		if p.Name == unnamed {
-			return "waiting for a lock of the kernel"
+			return "waiting for a kernel lock"
 		}
-		return "waiting for the kernel's lock " + p.Name
+		return "waiting for kernel lock " + p.Name
 	case Network:
 		if p.Name == "" {
-			return "network configuration, in short requests of " + p.In
+			return p.In + " configured the network in short requests"
 		}
-		return "network configuration: " + p.Name + " of " + p.In
+		return p.In + " waited for network configuration " + p.Name
 	case SystemCalls:
-		return "system call " + p.Name + " of " + p.In
+		return p.In + " waited in system call " + p.Name
 	case DAD:
-		return "waiting for IPv6 DAD, in plugin " + p.In
+		return "plugin " + p.In + " waited for IPv6 duplicate address detection"
 	case Agents:
 		if p.Asked != "" {
 			return "waiting for " + p.Name
 		}
-		return "calling " + p.Name + ", from plugin " + p.In
+		return "plugin " + p.In + " waited for " + p.Name
 	case Halts:
-		return "while " + p.Name
+		return p.Name
 	case Sleep:
-		return "asleep, in plugin " + p.Name
+		return "plugin " + p.Name + " slept"
 	case Waiting:
-		return "waiting for something unknown, in plugin " + p.Name
+		return "plugin " + p.Name + " waited, cause not observed"
 	}
 	return string(p.Kind) + " " + p.Name
 }
@@ -200,7 +200,7 @@ func doing(c *model.Connection, when model.Interval) string {
 	s := stateOf(w, when)
 	switch said := inWords(s); {
 	case w.Gone != 0:
-		return nameOf(c) + " ended meanwhile"
+		return nameOf(c) + " exited during the call"
 	case said != "" && s.State != event.AgentRunning:
 		return fmt.Sprintf("%s was %s for %s of it", nameOf(c), said, text.Round(time.Duration(s.Time)))
 	case took > 0 && w.CPU >= took:
@@ -226,7 +226,7 @@ func detected(d *model.Detection) string {
 		said += " on " + d.On
 	}
 	if d.State == event.AddressDuplicate {
-		said += ", which somebody else has"
+		said += ", which another host uses"
 	}
 	return said
 }

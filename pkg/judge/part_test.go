@@ -10,10 +10,10 @@ import (
 // The words do not depend on counts and holders.
 func TestWhatAPartIsDoesNotVary(t *testing.T) {
 	for want, part := range map[string]Part{
-		"command iptables":                       {Kind: Commands, Name: "iptables", Count: 40},
-		"waiting for lock /run/xtables.lock":     {Kind: Locks, Name: "/run/xtables.lock", In: "plugin portmap", Count: 3, Detail: "held by kube-proxy (pid 81)"},
-		"waiting for IPv6 DAD, in plugin bridge": {Kind: DAD, In: "bridge", Detail: "for fd00::2 on eth0"},
-		"between plugins, in the runtime":        {Kind: Between},
+		"command iptables":                                          {Kind: Commands, Name: "iptables", Count: 40},
+		"waiting for file lock /run/xtables.lock":                   {Kind: Locks, Name: "/run/xtables.lock", In: "plugin portmap", Count: 3, Detail: "held by kube-proxy (pid 81)"},
+		"plugin bridge waited for IPv6 duplicate address detection": {Kind: DAD, In: "bridge", Detail: "for fd00::2 on eth0"},
+		"between plugins, in the runtime":                           {Kind: Between},
 	} {
 		if got := part.What(); got != want {
 			t.Errorf("%q, want %q", got, want)

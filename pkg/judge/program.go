@@ -125,42 +125,47 @@ func (p *program) settle() {
 	}
 }
 
-// String phrases it: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while plugin antrea called
-// it".
+// String phrases it: "agentd at /run/agent.sock ran Get-NetAdapter (2 times), which ran sleep, while plugin antrea
+// waited".
 func (p *program) String() string {
-	said := p.name
+	inner := ""
 	if p.inner != "" {
-		said += " > " + p.inner
+		inner = ", which ran " + p.inner
 	}
-	if p.runs > 1 {
-		said = fmt.Sprintf("%d runs of %s", p.runs, said)
+	if len(p.by) == 1 {
+		a := p.by[0]
+		return a.subject(p.via) + " ran " + p.name + times(p.runs) + inner + a.circumstances(p.via)
 	}
-	said = "in " + said + ", "
+	said := fmt.Sprintf("%s ran %d times%s", p.name, p.runs, inner)
 	for i, a := range p.by {
-		if i > 0 {
-			said += " and "
+		joint := " and "
+		if i == 0 {
+			joint = ", "
 		}
-		if len(p.by) > 1 {
-			said += fmt.Sprintf("%d ", a.runs)
-		}
-		said += "by " + a.ran(p.via)
-		if len(a.stack) > 0 {
-			said += ", from " + model.CallPath(a.stack)
-		}
+		said += fmt.Sprintf("%s%d by %s%s", joint, a.runs, a.subject(p.via), a.circumstances(p.via))
 	}
 	return said
 }
 
-func (a *actor) ran(via string) string {
-	switch {
-	case a.connection != nil && via != "":
-		return peerName(a.connection) + ", " + via
-	case a.connection != nil:
-		return a.String() + " while plugin " + a.plugin + " called it"
-	case a.agent != "":
-		return a.agent + " while plugin " + a.plugin + " waited"
+func (a *actor) subject(via string) string {
+	if a.connection != nil && via != "" {
+		return peerName(a.connection)
 	}
 	return a.String()
+}
+
+// circumstances names who waited for the runs, and the function of the actor that started them.
+func (a *actor) circumstances(via string) (said string) {
+	switch {
+	case a.connection != nil && via != "":
+		said = ", " + via
+	case a.connection != nil || a.agent != "":
+		said = ", while plugin " + a.plugin + " waited"
+	}
+	if len(a.stack) > 0 {
+		said += ", from " + model.CallPath(a.stack)
+	}
+	return said
 }
 
 func (a *actor) String() string {

@@ -86,10 +86,10 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		says, never, remedy string
 	}{
 		"antrea": {
-			"ipam-command":   {cause: judge.CauseCommand, says: `in sleep, by plugin host-local$`},
-			"ipam-itself":    {cause: judge.CauseSleep, says: `asleep, in plugin host-local$`},
-			"ipam-lock":      {cause: judge.CauseLock, says: `waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
-			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) ended 1.09s after it was called$`, remedy: `kubectl logs --previous`},
+			"ipam-command":   {cause: judge.CauseCommand, says: `plugin host-local ran sleep$`},
+			"ipam-itself":    {cause: judge.CauseSleep, says: `plugin host-local slept$`},
+			"ipam-lock":      {cause: judge.CauseLock, says: `waiting for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
+			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) exited 1.09s after it was called$`, remedy: `kubectl logs --previous`},
 			"stall-agent":    {cause: judge.CauseStopped, says: `; antrea-agent was stopped for 2\.\d+s of it$`, remedy: `kill -CONT`},
 			"stall-vswitchd": {cause: judge.CauseAgent, never: `futex|waits in`},
 			"stall-ovsdb":    {cause: judge.CauseAgent, never: `futex|waits in`},
@@ -97,9 +97,9 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"crowd8":         {cause: judge.CauseAgent, never: `futex|waits in`},
 		},
 		"cilium-cold-burst": {
-			"cold-0": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-1": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-2": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-0": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-1": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-2": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
 		},
 		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},

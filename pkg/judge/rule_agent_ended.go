@@ -30,7 +30,7 @@ func agentEnded(e *evidence) *finding {
 		return nil
 	}
 	time, _, plugin, _ := e.asked(func(c *model.Connection) bool { return c.Address == gone.Address })
-	says := "calling " + Peer(gone) + ", from plugin " + plugin
+	says := "plugin " + plugin + " waited for " + Peer(gone)
 	return &finding{Verdict: ending(gone, says, e.restarted(gone)), time: time, kind: Agents, agent: gone}
 }
 
@@ -78,7 +78,7 @@ func (e *evidence) withoutPeer(s *span) *finding {
 // ending says how an agent ended. restarted: the call continued with a successor.
 func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
-	v, how, since := Verdict{Cause: CauseEnded}, "ended", "it was called"
+	v, how, since := Verdict{Cause: CauseEnded}, "exited", "it was called"
 	if gone.Exchange != nil {
 		since = "that began"
 	}
@@ -89,9 +89,9 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE, for then the whole node ran out", who)
 	case restarted:
 		v.Cause = CauseRestarted
-		v.Remedy = fmt.Sprintf("mend what ended %s, unless it was restarted on purpose: %s; Events name a failed liveness probe", who, why)
+		v.Remedy = fmt.Sprintf("fix why %s exited, unless it was restarted on purpose: %s; Events name a failed liveness probe", who, why)
 	default:
-		v.Remedy = fmt.Sprintf("start %s again and mend what ended it: %s", who, why)
+		v.Remedy = fmt.Sprintf("start %s again and fix why it exited: %s", who, why)
 	}
 	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s", waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)
 	if w.Successor != nil {

@@ -30,19 +30,19 @@ func TestAgentEnded(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"in the middle of a call, which fails": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 800), served(nil, nil), endedAt(800))), exit(1))),
-			cause: CauseEnded, says: `^p exited 1: code 11: "EOF"; before that it was calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 790ms after it was called$`,
+			cause: CauseEnded, says: `^p exited 1: code 11: "EOF"; before that, plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 790ms after it was called$`,
 			remedy: `kubectl logs --previous.*kubectl describe pod`,
 		},
 		"and nobody answered after that": {
 			op: add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400)),
 				dialled("unix", "/run/a.sock", from(410, 890), turnedDown(9, "ECONNREFUSED"))), exit(1))),
-			cause: CauseEnded, says: `agentd \(pid 44\) ended 390ms after it was called$`,
+			cause: CauseEnded, says: `agentd \(pid 44\) exited 390ms after it was called$`,
 		},
 		"and was started again": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), succeeded(45, 900)),
 				dialled("unix", "/run/a.sock", from(410, 900), turnedDown(9, "ECONNREFUSED")),
 				dialled("unix", "/run/a.sock", from(900, 990), served(nil, nil), by("agentd", 45)))),
-			cause: CauseRestarted, says: `^970ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
+			cause: CauseRestarted, says: `^970ms of 1s: plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
 		},
 		"for want of memory": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), oom)), exit(1))),
@@ -63,19 +63,19 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 	fails := func(message string, change ...func(*model.Connection)) *model.Operation {
 		return add(with(seen(plugin("p", 0, 1000), wrote(message), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)), exit(1)))
 	}
-	const ending = `waiting for dbd, asked by agentd, by plugin p; dbd \(pid 812\) ended 290ms after that began`
+	const ending = `waiting for dbd, asked by agentd, by plugin p; dbd \(pid 812\) exited 290ms after that began`
 	rulings(t, map[string]ruling{
 		"and no process answers in its place": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300)))),
-			cause: CauseEnded, says: `^980ms of 1s ` + ending + `$`, remedy: `^start dbd again and mend what ended it`,
+			cause: CauseEnded, says: `^980ms of 1s: ` + ending + `$`, remedy: `^start dbd again and fix why it exited`,
 		},
 		"which the call fails of": {
 			op:    fails("no answer", did(waits("dbd", from(10, 300), endedAt(300)))),
-			cause: CauseEnded, says: `"no answer"; before that it was ` + ending + `$`, remedy: `^start dbd again`,
+			cause: CauseEnded, says: `"no answer"; before that, ` + ending + `$`, remedy: `^start dbd again`,
 		},
 		"behind another peer": {
 			op:    calling(did(waits("store", from(10, 980), did(waits("dbd", from(20, 310), endedAt(310)))))),
-			cause: CauseEnded, says: `^960ms of 1s waiting for dbd, asked by store, by agentd, by plugin p; dbd \(pid 812\) ended`,
+			cause: CauseEnded, says: `^960ms of 1s: waiting for dbd, asked by store, by agentd, by plugin p; dbd \(pid 812\) exited`,
 		},
 		"for want of memory": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), oom))),
@@ -83,17 +83,17 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"and was started again": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 900)))),
-			cause: CauseRestarted, says: `^890ms of 1s ` + ending + `, and was started again \(pid 813\), which answered 600ms later$`, remedy: `^mend what ended dbd`,
+			cause: CauseRestarted, says: `^890ms of 1s: ` + ending + `, and was started again \(pid 813\), which answered 600ms later$`, remedy: `^fix why dbd exited`,
 		},
 		"while the agent tried to connect again": {
 			op: calling(did(waits("dbd", from(10, 300), endedAt(300)), &model.Fact{When: from(310, 980), What: &model.Connection{
 				Network: "unix", Address: "/run/dbd", Tries: 9, Error: "ECONNREFUSED",
 			}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
-			cause: CauseEnded, says: `^990ms of 1s ` + ending + `$`, remedy: `^start dbd again`,
+			cause: CauseEnded, says: `^990ms of 1s: ` + ending + `$`, remedy: `^start dbd again`,
 		},
 		"control: it was started again at once, and then the agent waited for another": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
-			cause: CausePeer, says: `^670ms of 1s waiting for other`,
+			cause: CausePeer, says: `^670ms of 1s: waiting for other`,
 		},
 		"control: the agent did not wait for it": {
 			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `waiting for other`,
@@ -106,7 +106,7 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 			op: calling(did(&model.Fact{When: from(10, 980), What: &model.Connection{
 				Network: "unix", Address: "/run/dbd", Tries: 9, Error: "ECONNREFUSED",
 			}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
-			cause: CauseRefused, says: `calling /run/dbd in vain, 9 times: ECONNREFUSED, asked by agentd, by plugin p$`, remedy: `^$`,
+			cause: CauseRefused, says: `connecting to /run/dbd failed 9 times: ECONNREFUSED, asked by agentd, by plugin p$`, remedy: `^$`,
 		},
 	})
 }

@@ -16,7 +16,7 @@ func busyAgent(e *evidence) *Verdict {
 	}
 	v := &Verdict{
 		Cause:  CauseBusy,
-		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", e.Failed.Run.Plugin, e.Failure),
+		Says:   fmt.Sprintf("the agent of plugin %s rejected the request (too many requests): %s", e.Failed.Run.Plugin, e.Failure),
 		Remedy: CauseBusy.remedy(),
 	}
 	if strings.Contains(e.Failed.Run.Plugin, "cilium") {
@@ -24,7 +24,7 @@ func busyAgent(e *evidence) *Verdict {
 		v.Report = "cilium/cilium#22023"
 	}
 	if time, most := e.of(Agents); most != nil {
-		v.Says += fmt.Sprintf("; %s of %s %s", text.Round(time), text.Round(e.Took), most)
+		v.Says += fmt.Sprintf("; %s of %s: %s", text.Round(time), text.Round(e.Took), most)
 	}
 	return v
 }

@@ -14,7 +14,7 @@ func TestBusyAgent(t *testing.T) {
 		"gRPC":           `rpc error: code = ResourceExhausted desc = busy`,
 	} {
 		r := failing(message)
-		r.cause, r.says, r.remedy, r.report = CauseBusy, `^the agent behind cilium-cni had too much to do and turned it away: cilium-cni exited 1: `, `rate-limit`, "cilium/cilium#22023"
+		r.cause, r.says, r.remedy, r.report = CauseBusy, `^the agent of plugin cilium-cni rejected the request \(too many requests\): cilium-cni exited 1: `, `rate-limit`, "cilium/cilium#22023"
 		table[name] = r
 	}
 	for name, message := range map[string]string{
@@ -28,7 +28,7 @@ func TestBusyAgent(t *testing.T) {
 	}
 	r := ruling{
 		op:    add(with(seen(plugin("p", 0, 900), wrote("HTTP 429"), dialled("unix", "/run/a.sock", from(100, 900))), exit(1))),
-		cause: CauseBusy, says: `"; 800ms of 900ms calling /run/a\.sock, from plugin p$`,
+		cause: CauseBusy, says: `"; 800ms of 900ms: plugin p waited for /run/a\.sock$`,
 		remedy: `^start fewer pods at once, or raise the agent's limit of requests$`,
 	}
 	table["how long it waited for that"] = r

@@ -14,7 +14,7 @@ func TestFailed(t *testing.T) {
 		},
 		"and what it waited for before": {
 			op:    add(with(seen(plugin("p", 0, 5000), wrote("timed out"), waited(event.WaitLock, "/run/l", from(0, 4900))), exit(1))),
-			cause: CauseFailed, says: `^p exited 1: code 11: "timed out"; before that, 4\.9s of 5s waiting for lock /run/l$`, remedy: `^$`,
+			cause: CauseFailed, says: `^p exited 1: code 11: "timed out"; before that, 4\.9s of 5s: waiting for file lock /run/l$`, remedy: `^$`,
 		},
 		"a command says nothing, and the kernel's refusal is why": {
 			op: add(with(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)),

@@ -16,15 +16,15 @@ func TestHaltedPlugin(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"by a signal": {
 			op:    add(seen(plugin("p", 0, 500), halted(event.AgentStopped, ""), slept(from(10, 490)), waited(event.WaitCall, "read", from(10, 490)))),
-			cause: CauseHalted, says: `^460ms of 500ms while plugin p was stopped$`, remedy: `^run kill -CONT `,
+			cause: CauseHalted, says: `^460ms of 500ms: plugin p was stopped$`, remedy: `^run kill -CONT `,
 		},
 		"a command, by a debugger": {
 			op:    add(plugin("p", 0, 500, seen(ran("iptables", 10, 490), halted(event.AgentStopped, "gdb (pid 9)")))),
-			cause: CauseHalted, says: `^460ms of 500ms while command iptables was traced by gdb \(pid 9\)$`, remedy: `^kill gdb \(pid 9\), or detach it, to resume iptables`,
+			cause: CauseHalted, says: `^460ms of 500ms: command iptables was traced by gdb \(pid 9\)$`, remedy: `^kill gdb \(pid 9\), or detach it, to resume iptables`,
 		},
 		"by a freezer": {
 			op:    add(seen(plugin("p", 0, 500), halted(event.AgentFrozen, group))),
-			cause: CauseHalted, says: `while plugin p was frozen by ` + group + `$`, remedy: `^thaw p: echo 0 > ` + group,
+			cause: CauseHalted, says: `plugin p was frozen by ` + group + `$`, remedy: `^thaw p: echo 0 > ` + group,
 		},
 		"by the older freezer": {
 			op:    add(seen(plugin("p", 0, 500), halted(event.AgentFrozen, "/f/a/freezer.state"))),

@@ -9,7 +9,7 @@ import (
 // or a CPU are no evidence.
 func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
-		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",
+		Cause: CauseScan, Says: "host-local read one file for each allocated address",
 		Remedy: CauseScan.remedy(),
 		Report: "Azure/azure-container-networking#2817",
 	}, kind: Plugins}

@@ -25,8 +25,8 @@ func idleAgent(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseIdle,
-		Says: fmt.Sprintf("calling %s, from plugin %s%s; %s was idle for %s of it, and nothing is seen that it waited for",
-			Peer(worst), plugin, times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
+		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it, cause not observed",
+			plugin, Peer(worst), times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
 		Remedy: fmt.Sprintf("read what %s logged at that time (kubectl logs --timestamps): it slept, or waited for what cniscope does not see", nameOf(worst)),
 	}, time: took, kind: Agents, agent: worst}
 }

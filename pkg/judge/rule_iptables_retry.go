@@ -36,13 +36,13 @@ func iptablesRetry(e *evidence) *finding {
 	case 0:
 		return nil
 	case slept:
-		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s because another one had its lock", steps, quantum)
+		v.Says = fmt.Sprintf("iptables slept %d times for %s because another one held its lock", steps, quantum)
 		return &finding{Verdict: v, time: slept, kind: Commands}
 	case locked.time:
-		v.Says = fmt.Sprintf("until iptables, which had given up on its lock (exit code %d), was run again (%s)", resource, locked)
+		v.Says = fmt.Sprintf("iptables exited with %d (lock held) and ran again (%s)", resource, locked)
 		return &finding{Verdict: v, time: locked.time, kind: Sleep}
 	}
-	v.Says = fmt.Sprintf("until %s, which exited %d%s, was run again (%s)",
+	v.Says = fmt.Sprintf("%s exited with %d%s, and ran again (%s)",
 		refused.last.Name, resource, because(refused.last), refused)
 	v.Remedy = fmt.Sprintf("run %s by hand in the same network namespace: nft has no lock, so the kernel refused the rule "+
 		"(a missing module, chain or option)", refused.last.Name)

@@ -27,14 +27,14 @@ func manyCommands(e *evidence) *finding {
 		return nil
 	}
 	most := all[0] // the longest in sum
-	says := fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name)
+	says := fmt.Sprintf("%d commands ran, %d of them %s", n, most.runs, most.name)
 	if most.runs == n {
 		says = most.String()
 	} else if most.runs < n/2 {
 		if most.time > sum/2 {
 			return nil
 		}
-		says = fmt.Sprintf("in %d commands, %s of it in %d runs of %s", n, text.Round(most.time), most.runs, most.name)
+		says = fmt.Sprintf("%d commands ran, %s %d times for %s", n, most.name, most.runs, text.Round(most.time))
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseCommands, Says: says, Remedy: atOnce(most.name), Report: "containernetworking/plugins#510",

@@ -12,7 +12,7 @@ func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
 	also := ""
 	if len(rest) > 0 {
-		also = ", so neither did " + strings.Join(rest, ", ")
+		also = ", nor did " + strings.Join(rest, ", ")
 	}
 	if wrong := e.call.Programs.Of(first); wrong != nil {
 		v := unstartable(wrong)
@@ -21,12 +21,12 @@ func missing(e *evidence) *Verdict {
 	}
 	if e.call.Programs.Sound(first) {
 		return &Verdict{
-			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %q never ran, though its program can start", first) + also,
+			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %q did not run, though its program can start", first) + also,
 			Remedy: CauseRuntime.remedy(),
 		}
 	}
 	return &Verdict{ // unchecked
-		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q never ran (missing binary?)", first) + also,
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q did not run, its binary may be missing", first) + also,
 		Remedy: fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", first),
 		Report: "containerd/containerd#8419",
 	}

@@ -20,7 +20,7 @@ func slowMount(e *evidence) *finding {
 	}
 	return &finding{time: sum, kind: SystemCalls, candidate: longest.candidate, Verdict: Verdict{
 		Cause:  CauseMount,
-		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*model.Mount)), times(n), longest.part.In),
+		Says:   fmt.Sprintf("%s waited for %s%s", longest.part.In, Mounting(longest.what.(*model.Mount)), times(n)),
 		Remedy: CauseMount.remedy(),
 	}}
 }

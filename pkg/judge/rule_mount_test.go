@@ -22,22 +22,22 @@ func TestASlowMount(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a plugin binds a path whose file system does not answer": {
 			op:    add(seen(plugin("bridge", 0, 2000), mounting(from(50, 1900)))),
-			cause: CauseMount, says: `^1\.85s of 2s in mount of /run/netns/a \(bind, from /csi/data\), by bridge$`, remedy: `what serves that file system`,
+			cause: CauseMount, says: `^1\.85s of 2s: bridge waited for mount of /run/netns/a \(bind, from /csi/data\)$`, remedy: `what serves that file system`,
 		},
 		"a file system by its type, and in vain": {
 			op: add(seen(plugin("bridge", 0, 2000), mounting(from(50, 1900), func(m *event.Mount) {
 				m.FSType, m.Source, m.Flags, m.Error = "fuse", "none", nil, "ENOTCONN"
 			}))),
-			cause: CauseMount, says: `in mount of /run/netns/a \(fuse, failed with ENOTCONN\), by bridge$`,
+			cause: CauseMount, says: `bridge waited for mount of /run/netns/a \(fuse, failed with ENOTCONN\)$`,
 		},
 		"several, of which the longest is named": {
 			op: add(seen(plugin("bridge", 0, 2000), mounting(from(50, 700)), mounting(from(700, 1900), func(m *event.Mount) {
 				m.Name, m.Source, m.Target, m.Flags = "umount2", "", "/run/netns/b", []string{"detach"}
 			}))),
-			cause: CauseMount, says: `^1\.85s of 2s in unmount of /run/netns/b \(detach\) \(2 times\), by bridge$`,
+			cause: CauseMount, says: `^1\.85s of 2s: bridge waited for unmount of /run/netns/b \(detach\) \(2 times\)$`,
 		},
 		"a command's counts, too": {
-			op: add(plugin("bridge", 0, 2000, with(ran("mount", 10, 1950), mounting(from(50, 1900))))), cause: CauseMount, says: `, by mount$`,
+			op: add(plugin("bridge", 0, 2000, with(ran("mount", 10, 1950), mounting(from(50, 1900))))), cause: CauseMount, says: `mount waited for mount of`,
 		},
 		"control: it computes meanwhile": {
 			op: add(seen(plugin("bridge", 0, 2000), mounting(from(50, 100)), slept(from(100, 1900)))), cause: CauseSleep,

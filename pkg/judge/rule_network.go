@@ -2,7 +2,7 @@ package judge
 
 // networkConfiguration: the kernel itself was slow to carry out a plugin's request.
 func networkConfiguration(e *evidence) *finding {
-	return e.mostly(CauseNetwork, "in ",
+	return e.mostly(CauseNetwork, "",
 		CauseNetwork.remedy(),
 		Network)
 }

@@ -10,7 +10,7 @@ import (
 func TestNetworkConfiguration(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"the kernel takes long for a request": {
-			op: add(seen(plugin("p", 0, 500), asked("RTM_DELLINK", from(10, 480)))), cause: CauseNetwork, says: `^470ms of 500ms in network configuration: RTM_DELLINK of p$`,
+			op: add(seen(plugin("p", 0, 500), asked("RTM_DELLINK", from(10, 480)))), cause: CauseNetwork, says: `^470ms of 500ms: p waited for network configuration RTM_DELLINK$`,
 		},
 		"control: for something else": {op: add(seen(plugin("p", 0, 500), waited(event.WaitCall, "fsync", from(10, 480)))), cause: CauseSystemCall},
 		"an agent of unknown name asks for it": {

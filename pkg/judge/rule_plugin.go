@@ -7,7 +7,7 @@ func slowPlugin(e *evidence) *finding {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause: CausePlugin, Says: "on a CPU, or waiting for one, in plugin " + most.Name,
+		Cause: CausePlugin, Says: "plugin " + most.Name + " was on a CPU, or waiting for one",
 		Remedy: CausePlugin.remedy(),
 	}, time: most.Time, kind: Plugins}
 }

@@ -90,7 +90,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 	if p.Error != "EEXIST" {
 		return Verdict{
 			Cause: CauseMissingFile,
-			Says:  fmt.Sprintf("waiting for file %s, which was missing: %s", p.Path, p.tried("find")),
+			Says:  fmt.Sprintf("file %s was missing; %s", p.Path, p.tried("find")),
 			Remedy: fmt.Sprintf("start the program that writes %s, or read its log if it runs; "+
 				"if %s should use another file, correct the path in its configuration", p.Path, p.by.waiter()),
 		}
@@ -100,7 +100,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		remove = "rmdir"
 	}
 	v := Verdict{
-		Cause: CauseLockFile, Says: fmt.Sprintf("waiting for lock file %s: %s", p.Path, p.tried("create")),
+		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
 		Remedy: fmt.Sprintf("run fuser -v %s, which names the program that made it if that has it open: "+
 			"kill it if it hangs; run %s %[1]s only if that program is gone", p.Path, remove),
 		Report: "Azure/azure-container-networking#464",

@@ -26,7 +26,7 @@ func TestAPolledFile(t *testing.T) {
 		}
 		return add(im)
 	}
-	const tries = `^980ms of 1s waiting for lock file /run/p.lock: plugin p tried to create it at least 11 times ` +
+	const tries = `^980ms of 1s: lock file /run/p.lock existed; plugin p tried to create it at least 11 times ` +
 		`\(openat: EEXIST\), about every 90ms`
 	unknown := func(written time.Duration) func(*model.Call) { return locked(&event.LockFile{Written: int64(written)}) }
 	rulings(t, map[string]ruling{
@@ -70,26 +70,26 @@ func TestAPolledFile(t *testing.T) {
 		"a file that comes": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),
 			cause: CauseMissingFile,
-			says: `^950ms of 1s waiting for file /run/ready, which was missing: plugin p tried to find it ` +
+			says: `^950ms of 1s: file /run/ready was missing; plugin p tried to find it ` +
 				`at least 10 times \(openat: ENOENT\), about every 100ms`,
 			remedy: `^start the program that writes /run/ready, or read its log if it runs; if p should use another file`,
 		},
 		"a script that runs sleep": {
 			op:    add(seen(plugin("p", 0, 1000, ran("sleep", 10, 450), ran("sleep", 460, 900)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
-			cause: CauseMissingFile, says: `waiting for file /run/ready`, remedy: `^start the program`,
+			cause: CauseMissingFile, says: `file /run/ready was missing`, remedy: `^start the program`,
 		},
 		"the first tries of which were not seen": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(400, 990)))),
-			cause: CauseMissingFile, says: `^1s of 1s waiting for file /run/ready`,
+			cause: CauseMissingFile, says: `^1s of 1s: file /run/ready was missing`,
 		},
 		// A file that is missing beside a wait for something else is no cause.
 		"beside a call to an agent": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 990)), tried("/etc/gai.conf", "ENOENT", 3, from(5, 905)))),
-			cause: CauseAgent, says: `calling /run/a.sock`,
+			cause: CauseAgent, says: `waited for /run/a.sock`,
 		},
 		"for a small part of the sleep": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(0, 200)))),
-			cause: CauseSleep, says: `asleep`,
+			cause: CauseSleep, says: `slept`,
 		},
 		"by a command that copes with the error": {
 			op: add(seen(
@@ -99,11 +99,11 @@ func TestAPolledFile(t *testing.T) {
 						Process: "mkdir", Name: "mkdir", Path: "/run", Error: "EEXIST", Count: 3,
 					}})
 				})),
-			cause: CauseCommand, says: `2 runs of sleep`, remedy: `^take the sleep out`,
+			cause: CauseCommand, says: `ran sleep`, remedy: `^remove the sleep`,
 		},
 		"beside a command that works": {
 			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
-			cause: CauseCommand, says: `in tc`,
+			cause: CauseCommand, says: `ran tc`,
 		},
 	})
 }

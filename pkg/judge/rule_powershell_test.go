@@ -11,7 +11,7 @@ func TestPowerShell(t *testing.T) {
 		"an agent starts it, twice": {
 			op: add(seen(plugin("antrea", 0, 4500), dialled("unix", "/run/a.sock", from(10, 4400),
 				served([]*model.Image{ran("powershell.exe", 20, 2100), ran("ovs-vsctl", 2100, 2150), ran("powershell.exe", 2150, 4300)}, nil)))),
-			cause: CausePowerShell, says: `^4\.23s of 4\.5s in 2 runs of powershell\.exe, by agentd at /run/a\.sock while plugin antrea called it$`,
+			cause: CausePowerShell, says: `^4\.23s of 4\.5s: agentd at /run/a\.sock ran powershell\.exe \(2 times\), while plugin antrea waited$`,
 			remedy: `HCN`, report: "antrea-io/antrea#4859",
 		},
 		"control: what nobody knows for whom it was started": {

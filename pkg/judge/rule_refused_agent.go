@@ -35,7 +35,7 @@ func refusal(c *model.Connection) Verdict {
 	}
 	return Verdict{
 		Cause:  CauseRefused,
-		Says:   fmt.Sprintf("calling %s in vain, %s: %s", c.Address, often, c.Error),
+		Says:   fmt.Sprintf("connecting to %s failed %s: %s", c.Address, often, c.Error),
 		Remedy: unanswered(c) + ", or correct the address in the plugin's configuration",
 		Report: "containerd/containerd#4666",
 	}

@@ -37,10 +37,7 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		if v.Remedy == "" {
 			v.Remedy = raiseLimit(c, name+" shares")
 		}
-		if n := len(d.when); n > 1 {
-			name = fmt.Sprintf("%d runs of %s", n, name)
-		}
-		v.Says = fmt.Sprintf("in %s, by %s, %s, while plugin %s waited", name, Peer(c), d.whose(), plugin)
+		v.Says = fmt.Sprintf("%s ran %s%s, %s, while plugin %s waited", Peer(c), name, times(len(d.when)), d.whose(), plugin)
 		return &finding{Verdict: v}
 	}
 	next, is := d.most.Fact.What.(*model.Connection)

@@ -29,15 +29,15 @@ func (p *program) remedy() string {
 	}
 	switch "sleep" {
 	case p.name:
-		return fmt.Sprintf("take the sleep out of %s: all it does is wait", p.caller())
+		return fmt.Sprintf("remove the sleep from %s", p.caller())
 	case p.inner:
-		return fmt.Sprintf("take the sleep out of %s: all it does is wait", p.name)
+		return fmt.Sprintf("remove the sleep from %s", p.name)
 	}
 	line := strings.Join(append([]string{"strace -f -r", p.name}, p.slowest.Args...), " ")
 	if n := p.slowest.Hidden; n > 0 {
 		line += fmt.Sprintf(" with its %s ([probe] arguments = \"all\" shows them)", hidden(n))
 	}
-	return fmt.Sprintf("run %s: the longest gap is the step to speed up, or to take out", line)
+	return fmt.Sprintf("run %s: the longest gap is the step to speed up or remove", line)
 }
 
 func (p *program) caller() string {

@@ -11,25 +11,25 @@ func TestSlowCommand(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a command of a plugin, and what it ran": {
 			op:    add(plugin("p", 0, 1000, ran("policyctl", 10, 900, ran("sleep", 20, 890)))),
-			cause: CauseCommand, says: `^890ms of 1s in policyctl > sleep, by plugin p$`, remedy: `^take the sleep out of policyctl`,
+			cause: CauseCommand, says: `^890ms of 1s: plugin p ran policyctl, which ran sleep$`, remedy: `^remove the sleep from policyctl`,
 		},
 		"a command of an agent": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("Get-NetAdapter", 10, 900)}, nil)))),
-			cause: CauseCommand, says: `^890ms of 1s in Get-NetAdapter, by agentd at /run/a\.sock while plugin p called it`, report: "antrea-io/antrea#4859",
+			cause: CauseCommand, says: `^890ms of 1s: agentd at /run/a\.sock ran Get-NetAdapter, while plugin p waited`, report: "antrea-io/antrea#4859",
 		},
 		"runs from one function of an agent": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{
 				cameFrom(ran("netadapter", 10, 400), 136), cameFrom(ran("netadapter", 410, 900), 136),
 			}, nil)))),
-			cause: CauseCommand, says: `^880ms of 1s in 2 runs of netadapter, by agentd .*, from getNetAdapter \(interface\.go:136\)$`, report: "antrea-io/antrea#4859",
+			cause: CauseCommand, says: `^880ms of 1s: agentd .* ran netadapter \(2 times\).*, from getNetAdapter \(interface\.go:136\)$`, report: "antrea-io/antrea#4859",
 		},
 		"runs from different lines of it": {
 			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), cameFrom(ran("policyctl", 410, 900), 9))),
-			cause: CauseCommand, says: `^880ms of 1s in 2 runs of policyctl, by plugin p, from getNetAdapter \(interface\.go\)$`,
+			cause: CauseCommand, says: `^880ms of 1s: plugin p ran policyctl \(2 times\), from getNetAdapter \(interface\.go\)$`,
 		},
 		"control: runs from different functions, one of them unknown": {
 			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), ran("policyctl", 410, 900))),
-			cause: CauseCommand, says: `^880ms of 1s in 2 runs of policyctl, by plugin p$`,
+			cause: CauseCommand, says: `^880ms of 1s: plugin p ran policyctl \(2 times\)$`,
 		},
 		"control: it is soon over": {op: add(with(plugin("p", 0, 1000, ran("ip", 10, 20)), cpu(1000))), cause: CausePlugin},
 	})

@@ -38,7 +38,7 @@ func peerRemedy(c *model.Connection, when model.Interval) string {
 			return "" // which may be the cause
 		}
 	}
-	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and is not seen to wait for anybody itself", peerName(c), c.Agent.PID)
+	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and no wait of its own was observed", peerName(c), c.Agent.PID)
 }
 
 func remoteRemedy(c *model.Connection) string {
@@ -47,7 +47,7 @@ func remoteRemedy(c *model.Connection) string {
 	case err != nil:
 		return "" // unknown process
 	case isAPIServerAddress(to):
-		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and mend what fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
+		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and repair what fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
 	case to.Addr().IsLoopback():
 		return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if /proc/PID/status says State: T, else read its log of that time", to.Port())
 	}

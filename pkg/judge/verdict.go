@@ -67,10 +67,10 @@ func (e *evidence) slow() *finding {
 	if best.candidate {
 		v.Remedy = ""
 	}
-	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(e.Took), v.Says)
+	v.Says = fmt.Sprintf("%s of %s: %s", text.Round(best.time), text.Round(e.Took), v.Says)
 	v.Certain = !best.candidate && !best.shared
 	if next := e.next(best, found); next != nil {
-		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
+		v.Says += fmt.Sprintf("; %s: %s", text.Round(next.time), next.Says)
 		v.Certain = v.Certain && !next.candidate && !next.shared
 	}
 	if v.Own = e.own(v.Says); !v.Certain {
@@ -87,7 +87,7 @@ func (e *evidence) slow() *finding {
 		}
 	}
 	if e.call.Reconfigured != 0 {
-		v.say(fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
+		v.say(fmt.Sprintf("; a write to the CNI configuration directory blocked other CNI calls for up to %s",
 			text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v
@@ -151,18 +151,18 @@ func (e *evidence) failure() *Verdict {
 		return v
 	}
 	if c := endedLast(e.Failed); c != nil {
-		v := ending(c, "calling "+Peer(c)+", from plugin "+e.Failed.Run.Plugin, false)
-		v.Says = e.Failure + "; before that it was " + v.Says
+		v := ending(c, "plugin "+e.Failed.Run.Plugin+" waited for "+Peer(c), false)
+		v.Says = e.Failure + "; before that, " + v.Says
 		return &v
 	}
 	if f := e.peerEndedLast(e.Failed); f != nil && !f.candidate {
-		f.Says = e.Failure + "; before that it was " + f.Says
+		f.Says = e.Failure + "; before that, " + f.Says
 		return &f.Verdict
 	}
 	k := e.known()
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c)
-		v.Says = e.Failure + "; before that it was " + v.Says
+		v.Says = e.Failure + "; before that, " + v.Says
 		if k != nil { // it names the agent that should listen there
 			v.Remedy, v.Report = k.Remedy, k.Report
 		}

@@ -147,7 +147,7 @@ func (w *worker) giveBack() {
 	w.forgot(lost)
 }
 
-// advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk,
+// advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk;
 // do not call it under the lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {

@@ -55,7 +55,7 @@ func read(n *html.Node) string {
 func TestThePageBeginsWithTheVerdict(t *testing.T) {
 	slow := add(5100).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
 		attribute.String("cniscope.verdict",
-			"4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)"), attribute.String("cniscope.cause", "lock"))
+			"4.9s of 5.1s: waiting for /run/xtables.lock, held by kube-proxy (pid 812)"), attribute.String("cniscope.cause", "lock"))
 	slower := slow.with()
 	slower.to = 6000
 	for name, c := range map[string]struct {
@@ -64,13 +64,13 @@ func TestThePageBeginsWithTheVerdict(t *testing.T) {
 	}{
 		"slow": {
 			[]span{add(100), slow},
-			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s",
+			"! Slow 4.9s of 5.1s: waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s",
 		},
 		"failed comes first": {[]span{slow, add(3).failing("bridge exited 1"), add(4000).
 			with(attribute.Bool("cniscope.partial", true))}, "✗ Failed bridge exited 1", "shop/web-1 · CNI ADD eth0 · 3ms"},
 		"the slowest": {
 			[]span{slow, slower},
-			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s",
+			"! Slow 4.9s of 5.1s: waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s",
 		},
 		"nothing": {
 			[]span{add(100), add(200)},
@@ -180,7 +180,7 @@ func TestAPageIsBounded(t *testing.T) {
 func TestAPageOfVeryManyCalls(t *testing.T) {
 	slow := add(2500, run("sleep", 0, 2400)).
 		with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
-			attribute.String("cniscope.verdict", "2.4s of 2.5s asleep, in plugin bridge"), attribute.String("cniscope.cause",
+			attribute.String("cniscope.verdict", "2.4s of 2.5s: plugin bridge slept"), attribute.String("cniscope.cause",
 				"sleep"), attribute.Float64("cniscope.time.sleep_ms", 2400))
 	var calls []span
 	for i := range 5000 {

@@ -94,7 +94,7 @@ func slow(pod int) control.Line {
 	return control.Line{
 		Time: time.Now(), Namespace: "shop", Pod: fmt.Sprint("web-", pod), PodUID: fmt.Sprint("u-",
 			pod), Command: "ADD", IfName: "eth0",
-		Duration: 5 * time.Second, Result: control.Slow, Cause: "sleep", Verdict: "4.9s of 5s in policyctl > sleep", Certain: true,
+		Duration: 5 * time.Second, Result: control.Slow, Cause: "sleep", Verdict: "4.9s of 5s: plugin policy ran policyctl", Certain: true,
 	}
 }
 
@@ -119,7 +119,7 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 				e.Regarding.UID != "u-0" {
 				t.Errorf("it is of %+v", e.Regarding)
 			}
-			if e.Reason != "CNISlow" || e.Type != "Normal" || e.Note != "CNI ADD eth0 took 5s: 4.9s in policyctl > sleep" ||
+			if e.Reason != "CNISlow" || e.Type != "Normal" || e.Note != "CNI ADD eth0 took 5s: 4.9s: plugin policy ran policyctl" ||
 				e.Action != "ADD" ||
 				e.ReportingController != controller || e.ReportingInstance != "node-1" || e.EventTime.IsZero() {
 				t.Errorf("it is %+v", e)

@@ -68,7 +68,7 @@ func TestLimited(t *testing.T) {
 	for _, p := range n.crowd("turned", 3) {
 		if p.err != nil {
 			turned++
-			n.says(n.call(p.name), "agent_busy", `had too much to do and turned it away.*429`, `api-rate-limit`)
+			n.says(n.call(p.name), "agent_busy", `rejected the request \(too many requests\).*429`, `api-rate-limit`)
 		}
 	}
 	if turned == 0 {

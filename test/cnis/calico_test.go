@@ -39,7 +39,7 @@ func TestCalico(t *testing.T) {
 	n.ran(c, "calico ADD", "calico-ipam ADD")
 	t.Log("the API server stands still: it does not even accept")
 	n.stall("stopped-server", "kube-apiserver")
-	n.says(n.call("stopped-server"), "agent_stopped|api_server", `^(1\.[89]|2)\S*s? of .*127\.0\.0\.1:6443, from plugin calico`, `.`)
+	n.says(n.call("stopped-server"), "agent_stopped|api_server", `^(1\.[89]|2)\S*s? of .*plugin calico waited for .*127\.0\.0\.1:6443`, `.`)
 
 	t.Log("etcd stands still")
 	n.stall("stopped-etcd", "etcd")

@@ -62,5 +62,5 @@ func TestFlannel(t *testing.T) {
 	harness.Check(t, err)
 	harness.Check(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 	time.AfterFunc(2*time.Second, func() { file.Close() })
-	n.says(n.call(n.add("locked").name), "file_lock", `^(1\.9|2)\S*s? of .*waiting for lock .*/cbr0/lock`, `.`)
+	n.says(n.call(n.add("locked").name), "file_lock", `^(1\.9|2)\S*s? of .*wait(ing|ed) for file lock .*/cbr0/lock`, `.`)
 }

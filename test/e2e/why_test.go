@@ -29,7 +29,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		slow = out
 		return err
 	})
-	harness.Says(t, slow, "shop/slow-0  CNI ADD eth0", "SLOW: more than 2s", "in sleep, by plugin sleeper", "→ ", "sleeper ADD")
+	harness.Says(t, slow, "shop/slow-0  CNI ADD eth0", "SLOW: more than 2s", "plugin sleeper ran sleep", "→ ", "sleeper ADD")
 	var web string
 	harness.Eventually(t, func() error {
 		out, err := s.cli("why", "web-0")

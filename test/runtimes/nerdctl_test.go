@@ -152,7 +152,7 @@ func (e *engineer) lock() {
 	id := e.create("waits")
 	e.run("rm", "--force", "waits")
 	call := e.callOf("sandbox.id", id, "ADD")
-	if cause, says := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"]; cause != "file_lock" || !regexp.MustCompile(`waiting for lock /.+/bridge/lock, held by `).MatchString(says) {
+	if cause, says := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"]; cause != "file_lock" || !regexp.MustCompile(`wait(ing|ed) for file lock /.+/bridge/lock, held by `).MatchString(says) {
 		e.Errorf("the verdict is %s: %s", cause, says)
 	}
 }

@@ -68,10 +68,10 @@ func TestDemands(t *testing.T) {
 		cause: "plugin_error", says: `^mute exited 3`,
 	}, {
 		name: "a client's own rate limiter", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("limited"), rig.Test("idler")}, before: promptAPIServer,
-		cause: "sleep", says: `asleep, in plugin limited`,
+		cause: "sleep", says: `plugin limited slept`,
 	}, {
 		name: "text file busy", control: []rig.Plugin{rig.Bridge(), rig.Test("written")}, before: beingWritten("written"), fails: true,
-		cause: "runtime", says: `^plugin "written" never ran, though its program can start`,
+		cause: "runtime", says: `^plugin "written" did not run, though its program can start`,
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := *s

@@ -81,7 +81,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	call := s.add(rig.PodOptions{}, false)
 	call.accounted(t)
 	t.Logf("%.0f ms, mostly %s", call.Took(), call.Attrs["cniscope.biggest_part"])
-	if part := call.Attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "calling dhcp at "+socket+", from plugin dhcp") {
+	if part := call.Attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "plugin dhcp waited for dhcp at "+socket) {
 		t.Errorf("it is said to be lost to %s", part)
 	}
 	harness.Equal(t, call.Attrs["cniscope.slow_agents"], "1", "slow agents")

@@ -134,25 +134,25 @@ func TestReportsAreJudged(t *testing.T) {
 	number := 0
 	for _, c := range []judged{{
 		name: "dozens of iptables", control: idle, chain: with("dozens"),
-		cause: "many_commands", says: `in \d+ runs of iptables, 300 by plugin dozens`, report: "containernetworking/plugins#510",
+		cause: "many_commands", says: `iptables ran \d+ times, 300 by plugin dozens`, report: "containernetworking/plugins#510",
 	}, {
 		name: "xtables lock", control: []rig.Plugin{rig.Bridge()}, before: holds(xtablesLock),
-		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables.*held by scenarios\.test`, report: "aws/amazon-vpc-cni-k8s#2948",
+		cause: "file_lock", says: `of \S+: ip6?tables\S* waited for file lock /run/xtables\.lock.*held by scenarios\.test`, report: "aws/amazon-vpc-cni-k8s#2948",
 		span: [3]string{"lock", "cniscope.lock.path", `^/run/xtables\.lock$`},
 	}, {
 		name: "iptables again every second", control: idle, chain: []rig.Plugin{unmasked, rig.Test("retrier")},
 		before: func(s *scene, _ rig.Net) func() {
 			return holdFor(s, xtablesLock(rig.Net{}), func() bool { lines, _ := os.ReadFile(gaveUp); return len(lines) > 0 })
 		},
-		cause: "iptables_retry", says: `until iptables, which had given up on its lock \(exit code 4\), was run again`, report: "istio/istio#51739",
+		cause: "iptables_retry", says: `iptables exited with 4 \(lock held\) and ran again`, report: "istio/istio#51739",
 	}, {
 		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
-		cause: "ipv6_dad", says: `waiting for IPv6 DAD, in plugin bridge( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
+		cause: "ipv6_dad", says: `plugin bridge waited for IPv6 duplicate address detection( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
 		span: [3]string{"dad", "cniscope.address", `:`},
 	}, {
 		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
 		before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }),
-		cause:  "file_lock", says: `waiting for lock .*/lock.*held by scenarios\.test`, report: "containernetworking/plugins#561",
+		cause:  "file_lock", says: `waiting for file lock .*/lock.*held by scenarios\.test`, report: "containernetworking/plugins#561",
 		span: [3]string{"lock", "cniscope.lock.path", `/lock$`},
 	}, {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
@@ -160,45 +160,45 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: slowAPIServer,
 		chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "whereabouts"}, "isGateway": false, "ipMasq": false})},
-		cause: "api_server", says: `calling what listens as the API server, at 127\.0\.6\.43:6443, from plugin whereabouts \(2 times\)`, report: "k8snetworkplumbingwg/whereabouts#313",
+		cause: "api_server", says: `plugin whereabouts waited for 127\.0\.6\.43:6443, which looks like the API server \(2 times\)`, report: "k8snetworkplumbingwg/whereabouts#313",
 	}, {
 		name: "429", control: idle, chain: with("cilium"), before: busyAgent, fails: true,
-		cause: "agent_busy", says: `the agent behind cilium had too much to do and turned it away: cilium exited 1`, report: "cilium/cilium#22023",
+		cause: "agent_busy", says: `the agent of plugin cilium rejected the request \(too many requests\): cilium exited 1`, report: "cilium/cilium#22023",
 	}, {
 		name: "a slow agent", control: idle, chain: with("cilium"), before: slowAgent,
-		cause: "agent", says: `calling scenarios\.test at /run/cniscope-scenario/cilium\.sock, from plugin cilium`, report: "cilium/cilium#45103",
+		cause: "agent", says: `plugin cilium waited for scenarios\.test at /run/cniscope-scenario/cilium\.sock`, report: "cilium/cilium#45103",
 	}, {
 		name: "the agent's command", control: idle, chain: []rig.Plugin{through("unix " + antreaSocket)}, before: antrea,
-		cause: "slow_command", says: `in Get-NetAdapter > sleep, by agentd at /run/\S+ while plugin remote called it`, report: "antrea-io/antrea#4859",
+		cause: "slow_command", says: `agentd at /run/\S+ ran Get-NetAdapter, which ran sleep, while plugin remote waited`, report: "antrea-io/antrea#4859",
 	}, {
 		name: "rtnl", control: idle, chain: with("hogger"), before: hogRtnl,
-		cause: "kernel_lock", says: `waiting for the kernel's lock rtnl \(ip`, report: "aws/amazon-vpc-cni-k8s#3764",
+		cause: "kernel_lock", says: `ip waited for kernel lock rtnl`, report: "aws/amazon-vpc-cni-k8s#3764",
 	}, {
 		name: "nobody listens", control: idle, chain: with("caller"),
-		cause: "agent_refused", says: `calling /run/cniscope-scenario/nobody\.sock in vain, \d+ times: ENOENT`, report: "containerd/containerd#4666",
+		cause: "agent_refused", says: `connecting to /run/cniscope-scenario/nobody\.sock failed \d+ times: ENOENT`, report: "containerd/containerd#4666",
 		span: [3]string{"agent", "cniscope.errno", `^ENOENT$`},
 	}, {
-		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`, hung: true,
+		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `plugin hanger slept`, hung: true,
 	}, {
 		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
 		cause: "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
-		cause: "leaked_child", says: `waiting for the end of watcher \(pid \d+\), which leaver left behind with its standard output open`,
+		cause: "leaked_child", says: `watcher \(pid \d+\), which plugin leaver left running, held its standard output open`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
-		cause: "sleep", says: `asleep, in plugin sleeper; the CNI folder was written meanwhile, so for up to \S+ no other call of the node could begin`,
+		cause: "sleep", says: `plugin sleeper slept; a write to the CNI configuration directory blocked other CNI calls for up to \S+`,
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
 		cause: "cpu_starved", says: `^\S+ of \S+ waiting for a CPU`,
 	}, {
 		name: "PowerShell", control: with("adapter"), chain: with("adapters"),
-		cause: "powershell", says: `in 2 runs of powershell > sleep, by plugin adapters`, report: "antrea-io/antrea#4859",
+		cause: "powershell", says: `plugin adapters ran powershell \(2 times\), which ran sleep`, report: "antrea-io/antrea#4859",
 	}, {
-		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `in Get-NetAdapter > sleep, by plugin adapter`,
+		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `plugin adapter ran Get-NetAdapter, which ran sleep`,
 	}, {
-		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `on a CPU, or waiting for one, in plugin computer|waiting for a CPU`,
+		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer was on a CPU, or waiting for one|waiting for a CPU`,
 	}} {
 		number++
 		t.Run(c.name, func(t *testing.T) {

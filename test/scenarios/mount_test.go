@@ -63,7 +63,7 @@ func TestAMountThatBlocks(t *testing.T) {
 	s.network("mount", rig.Bridge(), rig.Test("binder"))
 	call := s.add(rig.PodOptions{}, false)
 	t.Logf("%.0f ms: %s (%s)", call.Took(), call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
-	says := regexp.MustCompile(`^2\S*s of \S+ in mount of ` + bound + ` \(bind, from ` + fuseDir + `/data\)( \(\d times\))?, by binder`)
+	says := regexp.MustCompile(`^2\S*s of \S+ binder waited for mount of ` + bound + ` \(bind, from ` + fuseDir + `/data\)( \(\d times\))?`)
 	if call.Attrs["cniscope.cause"] != "mount" || !says.MatchString(call.Attrs["cniscope.verdict"]) {
 		t.Errorf("%s: %q, want %s", call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], says)
 	}

@@ -69,20 +69,20 @@ done`)
 		"dead": {
 			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
 			says: []string{
-				"timed out", "waiting for lock file " + lock, "plugin locker tried to create it", "EEXIST",
+				"timed out", "lock file " + lock + " existed", "plugin locker tried to create it", "EEXIST",
 				"pid 4194303, which wrote it, is gone",
 			},
 			remedy: "run rm " + lock,
 		},
 		"alive": {
 			plugin: "locker", before: writtenBy(os.Getpid()), fails: true, cause: "lock_file",
-			says:   []string{"waiting for lock file " + lock, fmt.Sprintf("(pid %d) wrote it", os.Getpid())},
+			says:   []string{"lock file " + lock + " existed", fmt.Sprintf("(pid %d) wrote it", os.Getpid())},
 			remedy: fmt.Sprintf("(pid %d) if it hangs", os.Getpid()), never: "is gone",
 		},
 		"directory": {
 			plugin: "director", before: func() { harness.Check(t, os.Mkdir(lockDir, 0o700)) },
 			fails: true, cause: "lock_file",
-			says:   []string{"waiting for lock file " + lockDir, "mkdir: EEXIST", "before the call"},
+			says:   []string{"lock file " + lockDir, "mkdir: EEXIST", "before the call"},
 			remedy: "run rmdir " + lockDir,
 		},
 		"missing": {
@@ -91,10 +91,10 @@ done`)
 			remedy: "start the program that writes " + ready,
 		},
 		"coping": {
-			plugin: "maker", cause: "slow_command", says: []string{"sleep"}, remedy: "take the sleep out of", never: "/run",
+			plugin: "maker", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the sleep from", never: "/run",
 		},
 		"asleep": {
-			plugin: "dozer", cause: "slow_command", says: []string{"sleep"}, remedy: "take the sleep out of", never: pollDir,
+			plugin: "dozer", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the sleep from", never: pollDir,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,12 +31,12 @@ const (
 // kinds maps injected faults to the expected largest part of the call; %s stands for the wait.
 var kinds = map[string]map[string]string{
 	"agent": {
-		"sleep": `^calling vs-agent`, "compute": `^calling vs-agent`, "stop": `^calling vs-agent.*stopped`, "freeze": `^calling vs-agent.*frozen`,
+		"sleep": `^plugin \S+ waited for vs-agent`, "compute": `^plugin \S+ waited for vs-agent`, "stop": `^plugin \S+ waited for vs-agent.*stopped`, "freeze": `^plugin \S+ waited for vs-agent.*frozen`,
 		"command": `^command vs-agent > vs-ctl`, "command's child": `^command vs-agent > vs-ctl > sleep`, "anonymous command": `^command vs-agent > vs-ctl`,
-		"lock": `^waiting for lock \S+/store.lock`, "rtnl": `^waiting for the kernel's lock rtnl`,
+		"lock": `for file lock \S+/store.lock`, "rtnl": `for kernel lock rtnl`,
 	},
 	"ipam": {
-		"sleep": `^asleep, in plugin vs-ipam`, "compute": `plugin vs-ipam`, "command": `^command vs-ctl`, "command's child": `^command vs-ctl > sleep`,
+		"sleep": `^plugin vs-ipam slept`, "compute": `plugin vs-ipam`, "command": `^command vs-ctl`, "command's child": `^command vs-ctl > sleep`,
 	},
 	"db": {
 		"sleep": `^waiting for vs-db`, "compute": `^waiting for vs-db.*CPU`, "stop": `^waiting for vs-db \(stopped\)`, "freeze": `^waiting for vs-db \(frozen`,

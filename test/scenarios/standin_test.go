@@ -117,7 +117,7 @@ func (c *behind) judges(t *testing.T, call *call, truth float64) {
 // whole chain: the biggest part is the last program's alone, without the start of those before it.
 func (c *call) charged() float64 {
 	switch ms, part := c.Ms("cniscope.biggest_part_ms"), c.Attrs["cniscope.biggest_part"]; {
-	case strings.HasPrefix(part, "asleep, in plugin"):
+	case strings.HasPrefix(part, "plugin ") && strings.Contains(part, " slept"):
 		return ms + c.Ms("cniscope.time.plugins_ms")
 	case strings.HasPrefix(part, "command "):
 		return c.Ms("cniscope.time.commands_ms")
@@ -159,22 +159,22 @@ func TestBehindTheAgent(t *testing.T) {
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
 	s.each(n, []behind{{
 		name: "ipam-itself", inject: standin.Injection{Point: "ipam.begin", Kind: "sleep", For: soon},
-		cause: "sleep", says: `asleep, in plugin vs-ipam`, remedy: ".",
+		cause: "sleep", says: `plugin vs-ipam slept`, remedy: ".",
 	}, {
 		name: "ipam-lock", ipam: "host-local", before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }), truth: "delegate",
-		cause: "file_lock", says: `waiting for lock .*/lock`, remedy: ".",
+		cause: "file_lock", says: `waiting for file lock .*/lock`, remedy: ".",
 	}, {
 		name: "ipam-command", inject: standin.Injection{Point: "ipam.begin", Kind: "command", For: soon},
-		cause: "slow_command", says: `in vs-ctl, by plugin vs-ipam`, remedy: ".",
+		cause: "slow_command", says: `plugin vs-ipam ran vs-ctl`, remedy: ".",
 	}, {
 		name: "command", inject: standin.Injection{Point: "agent.flows", Kind: "command's child", For: soon},
-		cause: "slow_command", says: `in vs-ctl > sleep, by vs-agent`, remedy: ".",
+		cause: "slow_command", says: `vs-agent ran vs-ctl, which ran sleep`, remedy: ".",
 	}, {
 		name: "command-of-no-name", inject: standin.Injection{Point: "agent.flows", Kind: "anonymous command", For: soon},
-		cause: "slow_command", says: `in vs-ctl, by vs-agent`,
+		cause: "slow_command", says: `vs-agent ran vs-ctl`,
 	}, {
 		name: "rtnl", inject: standin.Injection{Point: "agent.link", Kind: "rtnl", For: soon},
-		cause: "kernel_lock", says: `waiting for the kernel's lock rtnl \(vs-agent\), held by vs-rtnl`,
+		cause: "kernel_lock", says: `vs-agent waited for kernel lock rtnl, held by vs-rtnl`,
 	}, {
 		name: "agent-lock", inject: standin.Injection{Point: "agent.lock", Kind: "lock", For: soon},
 		cause: "file_lock", says: `store.lock \(vs-agent\)`,

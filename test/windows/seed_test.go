@@ -89,7 +89,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 		"k8s.pod.name": "db-6cqff", "k8s.namespace.name": "default", "k8s.pod.uid": "uid-of-db-6cqff",
 	})
 	calls, _ := below(t, spans, "db-6cqff", "CNI ADD")
-	if verdict := calls[0].about["cniscope.verdict"]; !strings.Contains(verdict, "in powershell, by plugin antrea") {
+	if verdict := calls[0].about["cniscope.verdict"]; !strings.Contains(verdict, "plugin antrea ran powershell") {
 		t.Errorf("the verdict is %q", verdict)
 	}
 	if up := above(calls[0], all); !slices.Contains(up, "runtime.v1.RuntimeService/RunPodSandbox") {
@@ -102,7 +102,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 	}
 	text, err := os.ReadFile(log)
 	harness.Check(t, err)
-	if !strings.Contains(string(text), "in powershell, by plugin antrea") {
+	if !strings.Contains(string(text), "plugin antrea ran powershell") {
 		t.Error("no line of the log names powershell")
 	}
 }

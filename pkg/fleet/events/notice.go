@@ -73,13 +73,13 @@ func why(line control.Line) string {
 	case line.Result == control.Failed && says == "":
 		says = line.Error
 	case !line.Certain && line.Result != control.Failed:
-		says = "what it was lost to is not certain; kubectl cniscope why tells what it may have been"
+		says = "the cause is uncertain; kubectl cniscope why names the candidates"
 	}
 	if says == "" {
 		return ""
 	}
-	// The total in "4.9s of 5.1s waiting" is already in the note.
-	return ": " + strings.Replace(says, " of "+text.Round(line.Duration).String()+" ", " ", 1)
+	// The total in "4.9s of 5.1s: waiting" is already in the note.
+	return ": " + strings.Replace(says, " of "+text.Round(line.Duration).String()+": ", ": ", 1)
 }
 
 // own removes facts about other pods, since readers of a pod's Events see the note: the cause stays, names go.

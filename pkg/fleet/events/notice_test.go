@@ -13,7 +13,7 @@ func TestWhatAPodIsTold(t *testing.T) {
 	line := control.Line{
 		Time: at, Namespace: "shop", Pod: "web-0", PodUID: "u-1", Command: "ADD", IfName: "eth0", Duration: 5100 * time.Millisecond,
 		Result: control.Slow, Cause: "file_lock", Certain: true,
-		Verdict: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by iptables-restor of kube-proxy",
+		Verdict: "4.9s of 5.1s: waiting for file lock /run/xtables.lock, held by iptables-restor of kube-proxy",
 	}
 	with := func(change func(*control.Line)) control.Line {
 		l := line
@@ -26,14 +26,14 @@ func TestWhatAPodIsTold(t *testing.T) {
 	}{
 		"slow": {
 			line, Normal, Slow,
-			"CNI ADD eth0 took 5.1s: 4.9s waiting for lock /run/xtables.lock, held by iptables-restor of kube-proxy",
+			"CNI ADD eth0 took 5.1s: 4.9s: waiting for file lock /run/xtables.lock, held by iptables-restor of kube-proxy",
 		},
 		"slow, not certain": {
 			with(func(l *control.Line) { l.Certain = false }), Normal, Slow,
-			"CNI ADD eth0 took 5.1s: what it was lost to is not certain; kubectl cniscope why tells what it may have been",
+			"CNI ADD eth0 took 5.1s: the cause is uncertain; kubectl cniscope why names the candidates",
 		},
 		"slow by another pod": {
-			with(func(l *control.Line) { l.Foreign, l.Verdict = true, "4.9s of 5.1s waiting for bank/vault" }), Normal, Slow,
+			with(func(l *control.Line) { l.Foreign, l.Verdict = true, "4.9s of 5.1s: waiting for bank/vault" }), Normal, Slow,
 			"CNI ADD eth0 took 5.1s: cause file_lock, by or because of another pod: its name and what it did are for " +
 				"cniscope's operators",
 		},

@@ -208,7 +208,7 @@ func TestTheSeed(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the trace gives; if the change is meant: make golden\n%s", golden, got)
 	}
-	for _, line := range []string{"4.9s of 5s in 2 runs of powershell, by plugin antrea", "antrea exited 0xc0000005"} {
+	for _, line := range []string{"4.9s of 5s: plugin antrea ran powershell (2 times)", "antrea exited 0xc0000005"} {
 		if !bytes.Contains(got, []byte(line)) {
 			t.Errorf("nothing says %q", line)
 		}
