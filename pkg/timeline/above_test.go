@@ -47,10 +47,7 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 		return s.plugin(0, "l", "ADD", "loopback", on("lo")).exit(3, "l").
 			plugin(1, "b", "ADD", "bridge").exit(50, "b").at(55, running("c1", sampledContext)).tick(60)
 	}
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"1.7: the request, when it is told at last": {
 			func(s *story) {
 				setup(s).tick(1000).span(5000, "RunPodSandbox", -9, 70).tick(5010)
@@ -153,18 +150,10 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			func(s *story) { setup(s).tick(100).end() },
 			"100 setup sandbox running: lo<- eth0<-\n",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := relayed(t)
-			test.tell(s)
-			if got := departures(s); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-			if s.line.Open() != 0 {
-				t.Errorf("%d operations are still open", s.line.Open())
-			}
-		})
-	}
+	}.each(t, relayed, func(s *story) string {
+		s.over()
+		return departures(s)
+	})
 }
 
 func departures(s *story) string {

@@ -27,10 +27,7 @@ func (s *story) afterwards() string {
 func TestWorkBehindAnADD(t *testing.T) {
 	c1 := mentioning("c1")
 	add := func(s *story) *story { return s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a") }
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"for a setup that is over": {
 			func(s *story) { add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).exit(5000, "p") },
 			"c1 after 100: powershell 3000-5000 by agent",
@@ -112,43 +109,28 @@ func TestWorkBehindAnADD(t *testing.T) {
 			},
 			"",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t)
-			test.tell(s)
-			if got := s.afterwards(); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			if n := len(s.followed()); n > 0 {
-				t.Errorf("%d processes are still followed", n)
-			}
-		})
-	}
+	}.each(t, tell, func(s *story) string {
+		s.over()
+		return s.afterwards()
+	})
 }
 
 // Commands below an agent's program end when it is reported, even running ones.
 func TestCommandsBelowUnfinishedWork(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
-		"after a minute":           {func(s *story) { s.tick(61_000).tick(62_000) }, "netsh 4000-61000"},
-		"at the end of the stream": {func(s *story) { s.tick(5000).end() }, "netsh 4000-5000"},
-		"when the program exits":   {func(s *story) { s.exit(5000, "p") }, "netsh 4000-5000"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
-			test.tell(s.image(3000, "p", "agent", "cmd", mentioning("c1")).command(4000, "q", "p", "netsh"))
-			after := s.line.Pods().Afters()
-			if len(after) != 1 || len(after[0].Image.Children) != 1 {
-				t.Fatalf("got %+v", after)
-			}
-			child := after[0].Image.Children[0]
-			if got := fmt.Sprintf("%s %d-%d", child.Name, child.Start/ms, child.End/ms); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
+	stories{
+		"after a minute":           {func(s *story) { s.tick(61_000).tick(62_000) }, "netsh 4000-61000 (unfinished)"},
+		"at the end of the stream": {func(s *story) { s.tick(5000).end() }, "netsh 4000-5000 (unfinished)"},
+		"when the program exits":   {func(s *story) { s.exit(5000, "p") }, "netsh 4000-5000 (unfinished)"},
+	}.each(t, func(t *testing.T) *story {
+		return tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).
+			image(3000, "p", "agent", "cmd", mentioning("c1")).command(4000, "q", "p", "netsh")
+	}, func(s *story) string {
+		after := s.line.Pods().Afters()
+		if len(after) != 1 {
+			s.t.Fatalf("got %+v", after)
+		}
+		return drawImages(after[0].Image.Children)
+	})
 }
 
 // A recording may report anything of such a program.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Of another sandbox.
@@ -69,10 +70,7 @@ func drawnWork(im *model.Image) string {
 }
 
 func TestWhatAServerRunsForACall(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"alone in time is a candidate": {
 			func(s *story) { s.command(10, "w", "a", "powershell").exit(20, "w") },
 			"c1: powershell candidate",
@@ -185,25 +183,16 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			func(s *story) { s.exit(9, "a").command(10, "w", "a", "tc").exit(20, "w") },
 			"",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t)
-			s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
-			test.tell(s)
-			s.exit(100, "b").tick(1200).tick(30000).end()
-			if got := s.done(); got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-			if runs := s.closed[0].Calls[0].Runs; len(runs) != 1 {
-				t.Errorf("%d runs lie beside one another", len(runs))
-			}
-			if n := held(s.line.connections, "sockets") + len(s.followed()) +
-				max(0, s.line.tree.Len()-held(s.line.agents, "known")); n != 0 {
-				t.Errorf("%d things are left: %v %v %v", n, held(s.line.connections, "sockets"), s.followed(),
-					s.line.tree.Processes())
-			}
-		})
-	}
+	}.each(t, func(t *testing.T) *story {
+		return tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+	}, func(s *story) string {
+		s.exit(100, "b").tick(1200).tick(30000).end().over()
+		harness.Equal(s.t, len(s.closed[0].Calls[0].Runs), 1, "runs beside one another")
+		if n := s.line.tree.Len(); n > held(s.line.agents, "known") {
+			s.t.Errorf("%d processes are left: %v", n, s.line.tree.Processes())
+		}
+		return s.done()
+	})
 }
 
 func TestWhatAServerAsksOfTheKernel(t *testing.T) {

@@ -20,92 +20,81 @@ func under(parent string) func(*event.Exec) {
 // Of a wait, the holder's run and call are known.
 func TestWhoIsToBlame(t *testing.T) {
 	const path, other = "/run/lock", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-		wait time.Duration
-	}{
+	stories{
 		"a run of another pod that has a lock on a file": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(5, "a", "ADD", "ipam", container("c2"), owns("web-1")).wait(10, 10, "a", event.WaitLock, path).
 					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).wait(30, 100, "b", event.WaitLock, path)
 			},
-			want: "a since 5 for web-1 in c2, passed 0",
+			"a since 5 for web-1 in c2, passed 0",
 		},
 		"though a command of it had it": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(5, "a", "ADD", "portmap", container("c2"), owns("web-1")).command(8, "x", "a", "iptables").
 					wait(10, 10, "x", event.WaitLock, path).
 					plugin(20, "b", "ADD", "bridge").exit(100, "x").wait(30, 100, "b", event.WaitLock, path)
 			},
-			want: "a since 5 for web-1 in c2, passed 0",
+			"a since 5 for web-1 in c2, passed 0",
 		},
 		"and others had it after that": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(5, "a", "ADD", "ipam", container("c2"), owns("web-1")).wait(10, 10, "a", event.WaitLock, path).
 					plugin(6, "c", "ADD", "ipam", container("c3")).plugin(7, "d", "ADD", "ipam", container("c4")).
 					plugin(20, "b", "ADD", "bridge").unlock(50, "a", path).wait(25, 50, "c", event.WaitLock, path).exit(70, "c").
 					wait(26, 70, "d", event.WaitLock, path).exit(90, "d").wait(30, 90, "b", event.WaitLock, path)
 			},
-			want: "a since 5 for web-1 in c2, passed 2",
+			"a since 5 for web-1 in c2, passed 2",
 		},
 		"one that has a lock of the kernel": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(5, "a", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "b", "ADD", "bridge").
 					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge"))
 			},
-			want: "a since 5 for web-1 in c2, passed 0",
+			"a since 5 for web-1 in c2, passed 0",
 		},
 		"also if it is over when that is told, and its operation as well": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(5, "a", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "b", "ADD", "bridge").exit(99, "a").
 					tick(20_000).wait(30, 20_001, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge"))
 			},
-			want: "a since 5 for web-1 in c2, passed 0",
+			"a since 5 for web-1 in c2, passed 0",
 		},
 		"not itself": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(20, "b", "ADD", "bridge").command(21, "x", "b", "ip").
 					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("x", 11, "ip"))
 			},
-			want: "nobody",
+			"nobody",
 		},
 		"not what is no run": {
-			tell: func(s *story) {
+			func(s *story) {
 				s.plugin(20, "b", "ADD", "bridge").wait(30, 100, "b", event.WaitLock, path, heldBy("p", 812, "kube-proxy"))
 			},
-			want: "nobody",
+			"nobody",
 		},
 		"nor one of which it is not known yet what is above it": {
-			tell: func(s *story) {
+			func(s *story) {
+				s.line.options.Wait = time.Second
 				s.plugin(5, "a", "ADD", "bridge", container("c2")).plugin(20, "b", "ADD", "bridge", under(other)).
 					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).exit(101, "b").
 					at(102, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(110)
 			},
-			wait: time.Second, want: "nobody",
+			"nobody",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t)
-			s.line.options.Wait = test.wait
-			test.tell(s)
-			s.end()
-			got := "nobody"
-			for _, op := range s.closed {
-				everyImage(op, func(im *model.Image) {
-					for _, w := range model.Each[*model.Wait](im.Facts) {
-						if b := w.Blame; im.Process == "b" && b != nil {
-							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID,
-								w.Passed)
-						}
+	}.each(t, looked, func(s *story) string {
+		got := "nobody"
+		for _, op := range s.end().closed {
+			everyImage(op, func(im *model.Image) {
+				for _, w := range model.Each[*model.Wait](im.Facts) {
+					if b := w.Blame; im.Process == "b" && b != nil {
+						got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name,
+							b.Call.ContainerID, w.Passed)
 					}
-				})
-			}
-			if got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
+				}
+			})
+		}
+		return got
+	})
 }
 
 // Memory of holders is bounded.

@@ -15,27 +15,20 @@ func TestTheConfigurationNamesTheNetwork(t *testing.T) {
 		{Name: "first", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}},
 		{Name: "second", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "firewall"}}},
 	}}
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"where the environment leaves two": {
 			func(s *story) {
 				s.at(0, two).plugin(1, "b", "ADD", "bridge").at(2, configured("b", "second")).exit(8, "b", 1).tick(2000)
 			},
 			`setup c1 1-8: settled
-  ADD eth0 1-8 network second never run: firewall
-    bridge ADD 1-8 (exit 1)
-`,
+  ADD eth0 1-8 network second never run: firewall: bridge ADD 1-8 (exit 1)`,
 		},
 		"where no file has it": {
 			func(s *story) {
 				s.at(0, two).plugin(1, "b", "ADD", "bridge").at(2, configured("b", "mine")).exit(8, "b", 1).tick(2000)
 			},
 			`setup c1 1-8: settled
-  ADD eth0 1-8 network mine
-    bridge ADD 1-8 (exit 1)
-`,
+  ADD eth0 1-8 network mine: bridge ADD 1-8 (exit 1)`,
 		},
 		"also if a child reads it for the plugin; a delegate's is its own": {
 			func(s *story) {
@@ -45,21 +38,9 @@ func TestTheConfigurationNamesTheNetwork(t *testing.T) {
 					tick(2000)
 			},
 			`setup c1 1-8: settled
-  ADD eth0 1-8 network first never run: portmap
-    bridge ADD 1-8 (exit 1)
-      cat 2-4
-      host-local ADD 5-7
-`,
+  ADD eth0 1-8 network first never run: portmap: bridge ADD 1-8 (exit 1) [cat 2-4, host-local ADD 5-7]`,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t)
-			test.tell(s)
-			if got := draw(s.closed); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-		})
-	}
+	}.each(t, looked, func(s *story) string { return draw(s.closed) })
 }
 
 func TestWhatIsSeenOfACallIsSaid(t *testing.T) {

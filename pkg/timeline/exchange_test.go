@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // asks reports an exchange; -1 is pending.
@@ -123,10 +124,7 @@ func saidOfDeed(m model.Meanwhile) (s string) {
 }
 
 func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"one that is over when it is told": {
 			func(s *story) { s.asks(10, 30, "a", "db", with("d")) },
 			"2-100 /run/agent.sock agentd\n  10-30 /run/db dd candidate\n",
@@ -289,32 +287,22 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
-			test.tell(s)
-			s.exit(100, "b").tick(1200).tick(30000).end()
-			got := ""
-			for _, op := range s.closed {
-				if op.ContainerID == "c1" {
-					got = behind(op.Calls[0].Runs[0], 0)
-				}
+	}.each(t, func(t *testing.T) *story {
+		return looked(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+	}, func(s *story) (got string) {
+		s.exit(100, "b").tick(1200).tick(30000).end().over()
+		for _, op := range s.closed {
+			if op.ContainerID == "c1" {
+				got = behind(op.Calls[0].Runs[0], 0)
 			}
-			if got != test.want {
-				t.Errorf("got:\n%swant:\n%s", got, test.want)
-			}
-			if n := held(s.line.connections, "sockets") + held(s.line.connections, "pending") + len(s.followed()); n != 0 {
-				t.Errorf("%d things are left", n)
-			}
-		})
-	}
+		}
+		harness.Equal(s.t, held(s.line.connections, "pending"), 0, "pending exchanges")
+		return got
+	})
 }
 
 func TestAnAgentThatEnds(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"for want of memory, told before": {
 			func(s *story) { s.at(20, &event.Agent{Process: "a", Killed: "OOM"}).exit(21, "a") },
 			"gone 21 OOM",
@@ -334,24 +322,18 @@ func TestAnAgentThatEnds(t *testing.T) {
 			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
 			"gone 21",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
-			test.tell(s)
-			s.exit(100, "b").tick(30000).end()
-			w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
-			got := strings.TrimSpace(fmt.Sprint("gone ", w.Gone/ms, " ", w.Killed))
-			if w.Successor != nil {
-				got += fmt.Sprint(" back ", w.Back/ms, " as ", w.Successor.Name)
-			}
-			if got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-			if n := held(s.line.agents, "departed"); n != 0 {
-				t.Errorf("%d are remembered", n)
-			}
-		})
-	}
+	}.each(t, func(t *testing.T) *story {
+		return tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+	}, func(s *story) string {
+		s.exit(100, "b").tick(30000).end()
+		w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
+		got := strings.TrimSpace(fmt.Sprint("gone ", w.Gone/ms, " ", w.Killed))
+		if w.Successor != nil {
+			got += fmt.Sprint(" back ", w.Back/ms, " as ", w.Successor.Name)
+		}
+		harness.Equal(s.t, held(s.line.agents, "departed"), 0, "remembered agents")
+		return got
+	})
 }
 
 // Also while its operation continues.

@@ -46,10 +46,7 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 		return s.plugin(0, "a", "ADD", "antrea").plugin(10, "b", "ADD", "antrea", container("c2"))
 	}
 	end := func(s *story) { s.exit(100, "a").exit(110, "b").tick(2000) }
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"what it names is certain": {
 			func(s *story) {
 				end(two(s.hidden(0, "agent")).image(20, "p", "agent", "powershell", mentioning("c2")).exit(60, "p"))
@@ -102,16 +99,8 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 			},
 			"",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t)
-			test.tell(s)
-			if got := s.attributed(); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			if left := s.followed(); len(left) != 0 {
-				t.Errorf("%d processes are still followed", len(left))
-			}
-		})
-	}
+	}.each(t, tell, func(s *story) string {
+		s.over()
+		return s.attributed()
+	})
 }

@@ -18,6 +18,9 @@ func looked(t *testing.T) *story {
 	return s
 }
 
+// bridging is one with a plugin in it.
+func bridging(t *testing.T) *story { return looked(t).plugin(0, "b", "ADD", "bridge") }
+
 func (s *story) wait(start, end int64, process string, kind event.WaitKind, name string, change ...func(*event.Wait)) *story {
 	w := &event.Wait{Process: event.Process(process), Start: start * ms, Kind: kind, Name: name}
 	if kind == event.WaitLock {
@@ -126,10 +129,7 @@ func saidOfWait(w *model.Wait, when model.Interval) string {
 
 func TestWaits(t *testing.T) {
 	const path = "/run/lock"
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"a lock with its holder, whose age is known because it was seen to take it": {
 			func(s *story) {
 				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
@@ -221,16 +221,10 @@ func TestWaits(t *testing.T) {
 			func(s *story) { s.plugin(5, "b", "ADD", "bridge").wait(-9, 9, "b", event.WaitCall, "read") },
 			"system call read 5-9",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t)
-			test.tell(s)
-			s.exit(5000, "b").tick(20_000).end()
-			if got := lines(s.inside("bridge"), saidOfWait); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-		})
-	}
+	}.each(t, looked, func(s *story) string {
+		s.exit(5000, "b").tick(20_000).end()
+		return lines(s.inside("bridge"), saidOfWait)
+	})
 }
 
 func TestRestsOfSeveralThreadsAreOne(t *testing.T) {

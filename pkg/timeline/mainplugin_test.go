@@ -11,10 +11,7 @@ func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
 		Name:    "pods",
 		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}},
 	}}}
-	for name, test := range map[string]struct {
-		story func(*story)
-		want  string
-	}{
+	stories{
 		"ADD": {func(s *story) {
 			s.plugin(10, "a", "ADD", "bridge").exit(20, "a").plugin(21, "b", "ADD", "portmap").exit(30, "b")
 		}, "bridge"},
@@ -31,13 +28,5 @@ func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
 		"what an agent runs meanwhile counts for nothing": {func(s *story) {
 			s.plugin(10, "a", "DEL", "multus-shim").plugin(12, "b", "DEL", "bridge", by("agent")).exit(20, "b").exit(25, "a")
 		}, "multus-shim"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t)
-			test.story(s)
-			if got := s.end().closed[0].Calls[0].Main(); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
+	}.each(t, tell, func(s *story) string { return s.end().closed[0].Calls[0].Main() })
 }

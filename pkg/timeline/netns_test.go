@@ -27,10 +27,7 @@ func setUp(s *story) *story {
 }
 
 func TestTheFirstConnectionOfAPod(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string // of its call, and afterwards
-	}{
+	stories{ // what is said of its call, and afterwards
 		"while the operation is open, its call knows": {
 			func(s *story) { setUp(s).connects(70, "pod").connects(90, "pod").tick(2000) },
 			"at 70 []",
@@ -61,25 +58,19 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			},
 			"never []",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t)
-			test.tell(s)
-			got := "never"
-			for _, call := range s.closed[0].Calls {
-				if call.First != nil {
-					got = fmt.Sprint("at ", call.First.At/ms)
-				}
+	}.each(t, looked, func(s *story) string {
+		got := "never"
+		for _, call := range s.closed[0].Calls {
+			if call.First != nil {
+				got = fmt.Sprint("at ", call.First.At/ms)
 			}
-			var said []string
-			for _, c := range s.line.Pods().Connected() {
-				said = append(said, fmt.Sprintf("%s %d-%d", c.IfName, c.End/ms, c.At/ms))
-			}
-			if got = fmt.Sprint(got, " ", said); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
+		}
+		var said []string
+		for _, c := range s.line.Pods().Connected() {
+			said = append(said, fmt.Sprintf("%s %d-%d", c.IfName, c.End/ms, c.At/ms))
+		}
+		return fmt.Sprint(got, " ", said)
+	})
 }
 
 func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {

@@ -41,10 +41,7 @@ func saidOfConnection(c *model.Connection, when model.Interval) string {
 }
 
 func TestConnections(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"from connect until close, with who answered": {
 			func(s *story) { s.dial(1, 2, "b", "s1", "").serve(3, "s1", 44, "agentd").hangUp(30, "b", "s1") },
 			"unix /run/agent.sock 1-30 answered by agentd",
@@ -91,19 +88,10 @@ func TestConnections(t *testing.T) {
 			},
 			"unix /run/agent.sock 1-9 listens systemd\nunix /run/agent.sock 11-19 answered by agentd",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t).plugin(0, "b", "ADD", "bridge")
-			test.tell(s)
-			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge"), saidOfConnection); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-			if held(s.line.connections, "sockets") != 0 {
-				t.Errorf("%d connections are still open", held(s.line.connections, "sockets"))
-			}
-		})
-	}
+	}.each(t, bridging, func(s *story) string {
+		s.exit(50, "b").tick(2000).over()
+		return lines(s.inside("bridge"), saidOfConnection)
+	})
 }
 
 func (s *story) duplicate(at int64, process string, state event.AddressState) *story {
@@ -118,10 +106,7 @@ func saidOfDetection(d *model.Detection, when model.Interval) string {
 }
 
 func TestDuplicateAddressDetection(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"from the request for the address until it may be used": {
 			func(s *story) {
 				s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).
@@ -144,14 +129,9 @@ func TestDuplicateAddressDetection(t *testing.T) {
 			func(s *story) { s.ask(1, 2, "b", "RTM_NEWADDR").duplicate(40, "b", event.AddressReady) },
 			"",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t).plugin(0, "b", "ADD", "bridge").wait(0, 0, "b", event.WaitPoll, "futex")
-			test.tell(s)
-			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge"), saidOfDetection); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-		})
-	}
+	}.each(t, func(t *testing.T) *story {
+		return bridging(t).wait(0, 0, "b", event.WaitPoll, "futex")
+	}, func(s *story) string {
+		return lines(s.exit(50, "b").tick(2000).inside("bridge"), saidOfDetection)
+	})
 }

@@ -29,10 +29,7 @@ func saidOfRequest(r *model.Request, when model.Interval) string {
 }
 
 func TestRequests(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"changes are kept, queries if they take long": {
 			func(s *story) {
 				s.ask(1, 1, "b", "RTM_GETLINK").ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE")
@@ -91,16 +88,9 @@ func TestRequests(t *testing.T) {
 			},
 			"RTM_NEWLINK 1-1 on veth1\nRTM_NEWADDR 2-2 on veth1\nRTM_NEWADDR 3-3",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := looked(t).plugin(0, "b", "ADD", "bridge")
-			test.tell(s)
-			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge"), saidOfRequest); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-		})
-	}
+	}.each(t, bridging, func(s *story) string {
+		return lines(s.exit(50, "b").tick(2000).inside("bridge"), saidOfRequest)
+	})
 }
 
 // Names that the kernel returned to any followed process, an agent too and before the call, resolve an index; where

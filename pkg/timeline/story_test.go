@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const ms = int64(time.Millisecond)
@@ -21,6 +22,31 @@ type story struct {
 	line   *Timeline
 	closed []*model.Operation
 	left   []int64 // when closed, in ms
+}
+
+// stories are told, each to a timeline of its own, and what is said of them is compared.
+type stories map[string]struct {
+	tell func(*story)
+	want string
+}
+
+func (all stories) each(t *testing.T, begin func(*testing.T) *story, say func(*story) string) {
+	t.Helper()
+	for name, test := range all {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			test.tell(s)
+			harness.Equal(t, say(s), test.want)
+		})
+	}
+}
+
+// over checks that nothing waits for an end.
+func (s *story) over() {
+	s.t.Helper()
+	if n := s.line.Open() + held(s.line.connections, "sockets") + len(s.followed()); n != 0 {
+		s.t.Errorf("%d operations, connections and processes are left", n)
+	}
 }
 
 func (s *story) followed() (all []*active.Process) {
@@ -113,53 +139,53 @@ func by(process string) func(*event.Exec) {
 
 func container(id string) func(*event.Exec) { return func(e *event.Exec) { e.Call.ContainerID = id } }
 
-// One line each, indented by depth.
+// Each operation and each call on a line, with images in brackets behind the one that ran them.
 func draw(ops []*model.Operation) string {
-	var b strings.Builder
-	var image func(*model.Image, int)
-	image = func(im *model.Image, depth int) {
-		what := im.Name
-		if im.Run != nil {
-			what = im.Run.Plugin + " " + im.Run.Command
-		}
-		fmt.Fprintf(&b, "%s%s %d-%d", strings.Repeat("  ", depth), what, im.Start/ms, im.End/ms)
-		for _, mark := range []struct {
-			is   bool
-			name string
-		}{{im.Outlived, "outlived"}, {im.Replaced, "replaced"}, {!im.Ended, "unfinished"}, {
-			im.Code != 0,
-			fmt.Sprint("exit ", im.Code),
-		}, {im.InFlight, "in flight"}} {
-			if mark.is {
-				fmt.Fprintf(&b, " (%s)", mark.name)
-			}
-		}
-		b.WriteByte('\n')
-		for _, child := range im.Children {
-			image(child, depth+1)
-		}
-	}
+	var all []string
 	for _, op := range ops {
-		fmt.Fprintf(&b, "%s %s %d-%d: %s", op.Kind, op.ContainerID, op.Start/ms, op.End/ms, op.Closed)
+		line := fmt.Sprintf("%s %s %d-%d: %s", op.Kind, op.ContainerID, op.Start/ms, op.End/ms, op.Closed)
 		for _, why := range op.Partial {
-			fmt.Fprintf(&b, "; partial: %s", why)
+			line += "; partial: " + why
 		}
-		b.WriteByte('\n')
+		all = append(all, line)
 		for _, c := range op.Calls {
-			fmt.Fprintf(&b, "  %s %s %d-%d", c.Command, c.IfName, c.Start/ms, c.End/ms)
+			line := fmt.Sprintf("  %s %s %d-%d", c.Command, c.IfName, c.Start/ms, c.End/ms)
 			if c.Network != "" {
-				fmt.Fprintf(&b, " network %s", c.Network)
+				line += " network " + c.Network
 			}
 			if len(c.NeverRun) > 0 {
-				fmt.Fprintf(&b, " never run: %s", strings.Join(c.NeverRun, ", "))
+				line += " never run: " + strings.Join(c.NeverRun, ", ")
 			}
-			b.WriteByte('\n')
-			for _, run := range c.Runs {
-				image(run, 2)
-			}
+			all = append(all, line+": "+drawImages(c.Runs))
 		}
 	}
-	return b.String()
+	return strings.Join(all, "\n")
+}
+
+func drawImages(images []*model.Image) string {
+	var all []string
+	for _, im := range images {
+		line := im.Name
+		if im.Run != nil {
+			line = im.Run.Plugin + " " + im.Run.Command
+		}
+		line += fmt.Sprintf(" %d-%d", im.Start/ms, im.End/ms)
+		mark := func(is bool, name string) {
+			if is {
+				line += " (" + name + ")"
+			}
+		}
+		mark(im.Outlived, "outlived")
+		mark(im.Replaced, "replaced")
+		mark(!im.Ended, "unfinished")
+		mark(im.Code != 0, fmt.Sprint("exit ", im.Code))
+		mark(im.InFlight, "in flight")
+		if len(im.Children) > 0 {
+			line += " [" + drawImages(im.Children) + "]"
+		}
+		all = append(all, line)
+	}
+	return strings.Join(all, ", ")
 }
 
 func bridged(types ...string) *event.Networks {

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -12,19 +11,13 @@ func stdin(is string) func(*event.Exec) { return func(e *event.Exec) { e.Stdin =
 // A run's process stays that run, whatever it execs and reads: a wrapper may pass the real plugin another
 // configuration. Its forks may be delegated plugins.
 func TestWrappers(t *testing.T) {
-	for name, test := range map[string]struct {
-		tell func(*story)
-		want string
-	}{
+	stories{
 		"a wrapper that execs the real plugin with a here-document": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin("heredoc")).exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    wrapped ADD 0-6
-      real 2-6
-`,
+  ADD eth0 0-6: wrapped ADD 0-6 [real 2-6]`,
 		},
 		"with nothing to read, or what is unknown": {
 			func(s *story) {
@@ -32,12 +25,7 @@ func TestWrappers(t *testing.T) {
 					plugin(10, "p", "ADD", "wrapper2").image(12, "p", "cd", "real2", delegate, stdin("")).exit(16, "p").tick(2000)
 			},
 			`setup c1 0-16: settled
-  ADD eth0 0-16
-    wrapped ADD 0-6
-      real 2-6
-    wrapper2 ADD 10-16
-      real2 12-16
-`,
+  ADD eth0 0-16: wrapped ADD 0-6 [real 2-6], wrapper2 ADD 10-16 [real2 12-16]`,
 		},
 		"twice, with another one each time": {
 			func(s *story) {
@@ -46,11 +34,7 @@ func TestWrappers(t *testing.T) {
 					exit(6, "b", 1).tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    outer ADD 0-6 (exit 1)
-      inner 1-2 (replaced)
-      real 2-6 (exit 1)
-`,
+  ADD eth0 0-6: outer ADD 0-6 (exit 1) [inner 1-2 (replaced), real 2-6 (exit 1)]`,
 		},
 		"what the real plugin starts inherits the here-document, and is no delegate for that": {
 			func(s *story) {
@@ -59,12 +43,7 @@ func TestWrappers(t *testing.T) {
 					command(3, "hl", "b", "host-local", delegate).exit(4, "hl").exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    wrapped ADD 0-6
-      real 1-6
-        helper 2-3
-        host-local ADD 3-4
-`,
+  ADD eth0 0-6: wrapped ADD 0-6 [real 1-6 [helper 2-3, host-local ADD 3-4]]`,
 		},
 		"a wrapper that forks the real plugin with a here-document has a delegate": {
 			func(s *story) {
@@ -72,10 +51,7 @@ func TestWrappers(t *testing.T) {
 					exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    wrapped ADD 0-6
-      real ADD 2-5
-`,
+  ADD eth0 0-6: wrapped ADD 0-6 [real ADD 2-5]`,
 		},
 		"a helper beside the plugins that is given nothing to read is a command": {
 			func(s *story) {
@@ -83,10 +59,7 @@ func TestWrappers(t *testing.T) {
 					exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    wrapped ADD 0-6
-      helper 2-5
-`,
+  ADD eth0 0-6: wrapped ADD 0-6 [helper 2-5]`,
 		},
 		"a delegate that is itself a wrapper": {
 			func(s *story) {
@@ -95,12 +68,7 @@ func TestWrappers(t *testing.T) {
 					exit(5, "w").exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    bridge ADD 0-6
-      ipam-wrapper ADD 1-5
-        host-local 2-5
-          flock 3-4
-`,
+  ADD eth0 0-6: bridge ADD 0-6 [ipam-wrapper ADD 1-5 [host-local 2-5 [flock 3-4]]]`,
 		},
 		"a wrapper that an agent runs": {
 			func(s *story) {
@@ -108,23 +76,10 @@ func TestWrappers(t *testing.T) {
 					image(2, "b", "agent", "real", delegate, stdin("heredoc")).exit(5, "b").exit(6, "s").tick(2000)
 			},
 			`setup c1 0-6: settled
-  ADD eth0 0-6
-    shim ADD 0-6
-      wrapped ADD 1-5
-        real 2-5
-`,
+  ADD eth0 0-6: shim ADD 0-6 [wrapped ADD 1-5 [real 2-5]]`,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tell(t)
-			s.line.options.Hung = 30 * time.Second
-			test.tell(s)
-			if got := draw(s.closed); got != test.want {
-				t.Errorf("got\n%swant\n%s", got, test.want)
-			}
-			if s.tick(32_000); len(s.line.Overdue()) > 0 || s.line.Open() > 0 {
-				t.Error("something is taken to be under way")
-			}
-		})
-	}
+	}.each(t, tell, func(s *story) string {
+		s.over()
+		return draw(s.closed)
+	})
 }
