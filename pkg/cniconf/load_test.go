@@ -83,9 +83,7 @@ func TestDigest(t *testing.T) {
 	if networks, _ := Load(folder(t, map[string]string{"x.conflist": bridge}), Digest{}); networks[0].Digest != "" {
 		t.Errorf("without a key there is a digest: %s", networks[0].Digest)
 	}
-	if again := digestOf(strings.NewReplacer(",", " ,\n ", "{", "{ ").Replace(bridge)); again != is {
-		t.Errorf("%s, and with other blanks %s", is, again)
-	}
+	harness.Equal(t, digestOf(strings.NewReplacer(",", " ,\n ", "{", "{ ").Replace(bridge)), is, "the digest with other blanks")
 	for _, change := range []*strings.Replacer{
 		strings.NewReplacer(`"portMappings":true`, `"portMappings":false`),
 		strings.NewReplacer(`"cniVersion":"1.0.0"`, `"cniVersion":"0.4.0"`),

@@ -82,9 +82,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 		harness.Check(t, Send(t.Context(), NewFile(path, 1<<20), operation("a")))
 		info, err := os.Stat(path)
 		harness.Check(t, err)
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("mode %o", info.Mode().Perm())
-		}
+		harness.Equal(t, info.Mode().Perm(), 0o600, "mode")
 		harness.Check(t, os.Remove(path))
 	}
 }
@@ -160,9 +158,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("%v after %d", err, written)
 	}
-	if got := len(names(t, path)); got != written-1 {
-		t.Errorf("%d whole lines, want %d", got, written-1)
-	}
+	harness.Equal(t, len(names(t, path)), written-1, "whole lines")
 
 	// With free space the failed data is written once.
 	harness.Check(t, os.Truncate(path, 0))

@@ -96,9 +96,7 @@ func TestARefusedOperationIsPassedOver(t *testing.T) {
 	if got := sorted(c); len(got) != 99 || len(slices.Compact(got)) != 99 {
 		t.Errorf("%d arrived", len(got))
 	}
-	if found := restart(t, q, dir).Found(); found.Waiting != 0 {
-		t.Errorf("%+v", found)
-	}
+	harness.Equal(t, restart(t, q, dir).Found().Waiting, 0, "bytes that wait")
 }
 
 // A spool without an endpoint keeps operations, and a later endpoint receives them.
@@ -108,9 +106,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	want := operations(10)
 	enqueue(t, q, want...)
 	stored(t, q, 10)
-	if s := q.Stats(); s.Lost() != 0 {
-		t.Errorf("%+v", s)
-	}
+	harness.Equal(t, q.Stats().Lost(), 0, "lost")
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
 	harness.Check(t, err)
@@ -209,9 +205,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	}
 	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == all })
-	if got := sorted(c); len(slices.Compact(got)) != all {
-		t.Errorf("%d arrived", len(got))
-	}
+	harness.Equal(t, len(slices.Compact(sorted(c))), all, "arrived once")
 	// Make room.
 	harness.Check(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"))
 	spooled := q.Stats().Spooled
@@ -259,9 +253,7 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 				s.Sent != s.Spooled {
 				t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
 			}
-			if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
-				t.Error("some arrived twice")
-			}
+			harness.Equal(t, len(slices.Compact(sorted(c))), int(s.Sent), "arrived once")
 		})
 	}
 }

@@ -73,9 +73,7 @@ func TestCountedBeforeSampling(t *testing.T) {
 	}
 	nothing := thresholds
 	nothing.Ratio, nothing.Keep = 0, nil
-	if all, none := counts(thresholds), counts(nothing); all != none {
-		t.Errorf("with everything kept\n%s\nwith nothing kept\n%s", all, none)
-	}
+	harness.Equal(t, counts(thresholds), counts(nothing), "with everything kept, and with nothing")
 }
 
 // Decisions sum up to all operations, and exemplars name exported traces.
@@ -148,9 +146,7 @@ func TestNamesAreFew(t *testing.T) {
 		`cniscope_command_seconds_count\{`:                  201,
 		`cniscope_command_seconds_count\{command="other"\}`: 1,
 	} {
-		if got := len(regexp.MustCompile(pattern).FindAllString(text, -1)); got != want {
-			t.Errorf("%s: %d series, want %d", pattern, got, want)
-		}
+		harness.Equal(t, len(regexp.MustCompile(pattern).FindAllString(text, -1)), want, "series of", pattern)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A run polls for a path until a try is overdue, unless the command that tried last succeeded.
@@ -23,8 +24,6 @@ func TestAPolledPath(t *testing.T) {
 		at    int64
 		polls string
 	}{"before the next try": {1, 1000, "/run/lock"}, "later": {1, 2000, ""}, "coping": {0, 1000, ""}} {
-		if got := run(test.code).Polls(test.at * ms); got != test.polls {
-			t.Errorf("%s: polls for %q, want %q", name, got, test.polls)
-		}
+		harness.Equal(t, run(test.code).Polls(test.at*ms), test.polls, name, "polls for")
 	}
 }

@@ -55,9 +55,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 		}
 	}
 	harness.EqualSlices(t, reported, []string{"at 110: CNI ADD hung of bridge, 0 to 110"}, "reported")
-	if calls := p.InFlight(); len(calls) != 0 {
-		t.Errorf("at the end in progress: %+v", calls)
-	}
+	harness.Equal(t, len(p.InFlight()), 0, "calls in progress at the end")
 	if rest := p.Flush(); len(rest) != 1 || !rest[0].(*Judged).Operation.Calls[0].Hung {
 		t.Errorf("at the end: %+v", rest)
 	}
@@ -108,9 +106,7 @@ func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 				reduced++
 			}
 		}
-		if reduced != want {
-			t.Errorf("round %d: %d of 3 are reduced, want %d", round, reduced, want)
-		}
+		harness.Equal(t, reduced, want, "reduced of 3 in round", round)
 	}
 }
 

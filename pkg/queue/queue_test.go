@@ -124,14 +124,10 @@ func TestRequestsAreBounded(t *testing.T) {
 				add(t, q, big, big, big, big, strings.Repeat("y", MaxRequest+1), "last")
 				g.answer <- nil
 				for i, want := range test.want {
-					if got := <-g.arrived; len(got) != want {
-						t.Errorf("request %d holds %d items, want %d", i, len(got), want)
-					}
+					harness.Equal(t, len(<-g.arrived), want, "items of request", i)
 					g.answer <- nil
 				}
-				if s := goesOn(q); s.Sent != 7 {
-					t.Errorf("%+v", s)
-				}
+				harness.Equal(t, goesOn(q).Sent, 7, "sent")
 			})
 		})
 	}
@@ -187,13 +183,9 @@ func TestADestinationSaysWhenToComeBack(t *testing.T) {
 		}), Options{})
 		add(t, q, "a")
 		time.Sleep(6 * time.Second)
-		if s := goesOn(q); s.Sent != 0 {
-			t.Errorf("after %s: %+v", time.Since(began), s)
-		}
+		harness.Equal(t, goesOn(q).Sent, 0, "sent after", time.Since(began))
 		time.Sleep(time.Second)
-		if s := goesOn(q); s.Sent != 1 {
-			t.Errorf("after %s: %+v", time.Since(began), s)
-		}
+		harness.Equal(t, goesOn(q).Sent, 1, "sent after", time.Since(began))
 		_, _ = q.Close(t.Context())
 	})
 }

@@ -137,9 +137,7 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 		"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock",
 		"/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock",
 	} {
-		if got := c.Path(path); got != path {
-			t.Errorf("%s leaves as %s", path, got)
-		}
+		harness.Equal(t, c.Path(path), path)
 	}
 	c.Lost()
 	if got := c.Path("/run/xkqzv.sock") + c.Program("xkqz") + c.Word("10.1.2.3"); strings.Contains(got, "xkqz") ||

@@ -162,9 +162,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		}
 		cancel()
 	}
-	if got := c.Got(); len(got) != 5 {
-		t.Errorf("arrived: %v", got)
-	}
+	harness.Equal(t, len(c.Got()), 5, "operations that arrived")
 }
 
 func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {

@@ -230,8 +230,6 @@ func TestAPageOfOrdinaryCalls(t *testing.T) {
 		harness.Check(t, Page(&b, pods(calls...), PageOptions{}))
 		doc, err := html.Parse(strings.NewReader(b.String()))
 		harness.Check(t, err)
-		if got := len(find(doc, "details", "call")); got != want {
-			t.Errorf("of %d calls %d are shown, want %d", n, got, want)
-		}
+		harness.Equal(t, len(find(doc, "details", "call")), want, "shown of", n, "calls")
 	}
 }

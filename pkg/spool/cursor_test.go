@@ -37,9 +37,7 @@ func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
 		}
 		harness.Check(t, s.Close())
 	}
-	if behind != slotSize {
-		t.Errorf("%d bytes of %d matter", behind, slotSize)
-	}
+	harness.Equal(t, behind, slotSize, "bytes that matter")
 }
 
 func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {

@@ -44,9 +44,7 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 		got, _ := waiting(t, again)
 		same(t, "waiting after a restart", got, all[10:])
 		same(t, "exported after a restart", exportSome(t, again, 20), all[10:])
-		if st := again.Stats(); st.Waiting != 0 {
-			t.Errorf("%+v", st)
-		}
+		harness.Equal(t, again.Stats().Waiting, 0, "bytes that wait")
 		appendAll(t, again, noon, "one more")
 		got, _ = waiting(t, again)
 		same(t, "waiting at last", got, []string{"one more"})
@@ -114,9 +112,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	} {
 		info, err := os.Stat(path)
 		harness.Check(t, err)
-		if info.Mode().Perm() != want {
-			t.Errorf("%s: mode %o, want %o", path, info.Mode().Perm(), want)
-		}
+		harness.Equal(t, info.Mode().Perm(), want, "mode of", path)
 	}
 	if _, err := Open(large(dir)); err == nil || !strings.Contains(err.Error(), "another cniscope writes to it") {
 		t.Errorf("a second one: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Under a runtime whose spans are relayed.
@@ -206,9 +207,7 @@ func TestWaitingIsBounded(t *testing.T) {
 			t.Errorf("%d spans are remembered of one operation", len(op.Aboves))
 		}
 	}
-	if n := s.line.Open(); n != 4 {
-		t.Errorf("%d operations wait, want half of the limit", n)
-	}
+	harness.Equal(t, s.line.Open(), 4, "operations that wait, half of the limit")
 	if got := s.line.Stats(); got.Refused != 0 || got.Orphaned != 96 || len(s.line.past.orphans.entries) > 8 {
 		t.Errorf("%+v, %d remembered", got, len(s.line.past.orphans.entries))
 	}

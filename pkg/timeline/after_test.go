@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func (s *story) afterwards() string {
@@ -42,9 +43,7 @@ func TestWorkBehindAnADD(t *testing.T) {
 		"for one that is still open it is told when that is over": {
 			func(s *story) {
 				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p")
-				if early := s.afterwards(); early != "" {
-					t.Errorf("too early: %s", early)
-				}
+				harness.Equal(t, s.afterwards(), "", "too early")
 				s.tick(2000)
 			},
 			"c1 after 100: powershell 300-500 by agent",
@@ -150,9 +149,7 @@ func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
 			s.image(3000, "p", "agent", "powershell", mentioning("c1")).at(3100, body).exit(5000, "p")
-			if got, want := s.afterwards(), "c1 after 100: powershell 3000-5000 by agent"; got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
+			harness.Equal(t, s.afterwards(), "c1 after 100: powershell 3000-5000 by agent")
 		})
 	}
 }

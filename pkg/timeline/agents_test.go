@@ -274,9 +274,7 @@ func TestWhatAnAgentDoesByItself(t *testing.T) {
 				}
 			}
 		}
-		if got := strings.Join(got, ", "); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		harness.Equal(t, strings.Join(got, ", "), test.want, name)
 	}
 }
 

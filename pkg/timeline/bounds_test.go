@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func pod(uid string) func(*event.Exec) { return func(e *event.Exec) { e.Call.Pod.UID = uid } }
@@ -49,16 +50,10 @@ func TestACallUnderWayIsSeen(t *testing.T) {
 	if len(flights) != 1 || flights[0].Plugin != "bridge" || flights[0].Name != "sleep" || flights[0].Since != 40*ms {
 		t.Errorf("in flight: %+v", flights)
 	}
-	if early := s.line.Overdue(); len(early) != 0 {
-		t.Errorf("overdue after 29 s: %+v", early)
-	}
+	harness.Equal(t, len(s.line.Overdue()), 0, "overdue after 29 s")
 	s.tick(30_000)
-	if n := len(s.line.Overdue()); n != 1 {
-		t.Errorf("%d calls are overdue after 30 s", n)
-	}
-	if again := s.line.Overdue(); len(again) != 0 {
-		t.Error("it is said twice")
-	}
+	harness.Equal(t, len(s.line.Overdue()), 1, "overdue after 30 s")
+	harness.Equal(t, len(s.line.Overdue()), 0, "overdue again")
 	s.exit(40_000, "w").exit(40_001, "s").exit(40_002, "b").tick(45_000)
 	if len(s.line.InFlight()) != 0 || !s.closed[0].Calls[0].Hung {
 		t.Error("a call that hung is over, and marked")
@@ -88,9 +83,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	for i := range 1000 {
 		s.at(1, &event.Fork{Process: event.Process(fmt.Sprint("f", i)), Parent: "p1"})
 	}
-	if n := len(s.line.open); n != 8 {
-		t.Errorf("%d operations open", n)
-	}
+	harness.Equal(t, len(s.line.open), 8, "open operations")
 	if n := len(s.followed()); n > 64 {
 		t.Errorf("%d processes", n)
 	}
@@ -119,9 +112,7 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 	for i := range 20 {
 		s.at(9, lost(event.Process(fmt.Sprint(i))))
 	}
-	if late := s.line.Stats().Late; late != 12 {
-		t.Errorf("%d late, want 12 of 20", late)
-	}
+	harness.Equal(t, s.line.Stats().Late, 12, "late of 20 losses")
 	for _, process := range []string{"11", "12"} {
 		s.plugin(9, process, "ADD", "bridge", container(process))
 	}
@@ -130,9 +121,7 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 			t.Errorf("%s is partial: %v", op.ContainerID, op.Partial)
 		}
 	}
-	if late := s.line.Stats().Late; late != 19 {
-		t.Errorf("%d late, want all but that of 12", late)
-	}
+	harness.Equal(t, s.line.Stats().Late, 19, "late, all but that of 12")
 }
 
 // A loss is reported before its run is read; without a run it is counted.
@@ -143,16 +132,12 @@ func TestLossesOfNobodyAreCounted(t *testing.T) {
 		at   int64
 		late uint64
 	}{{5, 0}, {9, 0}, {10, 2}, {11, 2}} {
-		if late := s.tick(step.at).line.Stats().Late; late != step.late {
-			t.Errorf("at %d: %d late, want %d: x and y are nobody's", step.at, late, step.late)
-		}
+		harness.Equal(t, s.tick(step.at).line.Stats().Late, step.late, "late at", step.at)
 	}
 }
 
 func TestLateFactsAreCounted(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "bridge").command(1, "d", "b", "daemon").exit(2, "b").tick(2000)
 	s.command(2001, "e", "d", "child").exit(2002, "d")
-	if late := s.line.Stats().Late; late != 3 {
-		t.Errorf("%d late, want a fork, an exec and an exit", late)
-	}
+	harness.Equal(t, s.line.Stats().Late, 3, "late: a fork, an exec and an exit")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func configured(process, network string) *event.Configuration {
@@ -48,8 +49,6 @@ func TestWhatIsSeenOfACallIsSaid(t *testing.T) {
 		at(3, &event.Detail{On: true}).plugin(4, "c", "ADD", "bridge", container("c3")).exit(5, "b").exit(5, "c").
 		at(6, &event.Detail{}).plugin(7, "d", "ADD", "bridge", container("c4")).exit(8, "d").tick(3000)
 	for i, want := range []bool{false, true, true, false} {
-		if s.closed[i].Calls[0].Seen != want {
-			t.Errorf("operation %d: seen is %v", i, !want)
-		}
+		harness.Equal(t, s.closed[i].Calls[0].Seen, want, "operation", i, "is seen")
 	}
 }

@@ -391,7 +391,5 @@ func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 		"c1": "clang candidate for this or c2 10-60;",
 		"c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;",
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	harness.Equal(t, fmt.Sprint(got), fmt.Sprint(want))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func inNetNS(key string) func(*event.Exec) { return func(e *event.Exec) { e.NetNS.Key = key } }
@@ -76,13 +77,9 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 	s := setUp(looked(t)).tick(2000)
 	s.line.Pods().Forget(s.closed[0].Key())
-	if n := held(s.line.pods, "firsts", "namespaces"); n != 0 {
-		t.Errorf("%d namespaces after the operation was dropped", n)
-	}
+	harness.Equal(t, held(s.line.pods, "firsts", "namespaces"), 0, "namespaces after the operation was dropped")
 	s = setUp(looked(t)).tick(2000).tick(61_000)
-	if n := held(s.line.pods, "firsts", "namespaces"); n != 0 {
-		t.Errorf("%d namespaces after a minute", n)
-	}
+	harness.Equal(t, held(s.line.pods, "firsts", "namespaces"), 0, "namespaces after a minute")
 	s = looked(t)
 	for i := range 100 {
 		s.plugin(0, fmt.Sprint("b", i), "ADD", "bridge", container(fmt.Sprint(i)), inNetNS("host")).
@@ -104,9 +101,7 @@ func TestConcurrentCalls(t *testing.T) {
 	for _, op := range s.closed {
 		got += fmt.Sprint(op.ContainerID, ":", op.Calls[0].Concurrent, " ")
 	}
-	if want := "c1:2 c2:2 c3:2 c4:2 c5:0 "; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	harness.Equal(t, got, "c1:2 c2:2 c3:2 c4:2 c5:0 ")
 	// An ended call counts too; old ones are dropped.
 	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).
 		exit(4000, "a").tick(9000)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheNetworkIsNotReady(t *testing.T) {
@@ -14,9 +15,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	}
 	s := tell(t)
 	s.at(5, &event.Readiness{Ready: true})
-	if n := len(s.line.Pods().Outages()); n != 0 {
-		t.Errorf("%d outages before there was one", n)
-	}
+	harness.Equal(t, len(s.line.Pods().Outages()), 0, "outages before there was one")
 	none := &event.Readiness{
 		Reason: "cni plugin not initialized", Lacks: event.LackConfiguration,
 		Missing: "nobody wrote a network",
@@ -25,9 +24,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
 		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,
 	}).at(35, &event.Readiness{Reason: "STATUS says no"})
-	if n := len(s.line.Pods().Outages()); n != 0 {
-		t.Errorf("%d outages are over before they are", n)
-	}
+	harness.Equal(t, len(s.line.Pods().Outages()), 0, "outages before the first has ended")
 	s.at(40, &event.Readiness{Ready: true})
 	over := s.line.Pods().Outages()
 	if len(over) != 1 || len(s.line.Pods().Outages()) != 0 {
@@ -46,7 +43,5 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	}
 	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap)" +
 		"; 10 cni_configuration nobody wrote a network; 30 cni_status the agent says no"
-	if got != want {
-		t.Errorf("%s, want\n%s", got, want)
-	}
+	harness.Equal(t, got, want)
 }

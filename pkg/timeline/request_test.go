@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func saidOfRequest(r *model.Request, when model.Interval) string {
@@ -113,9 +114,7 @@ func TestTheKernelNamesInterfaces(t *testing.T) {
 		s.exit(50, "b").tick(30000).end()
 		for _, r := range model.Each[*model.Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).
 			Work.Own.Facts) {
-			if r.On != test.want {
-				t.Errorf("in %v it is on %q, want %q", test.of, r.On, test.want)
-			}
+			harness.Equal(t, r.On, test.want, "the interface in", test.of)
 		}
 	}
 }
@@ -155,13 +154,9 @@ func TestTheInsideIsBounded(t *testing.T) {
 		at(11, &event.Cut{Process: "b", What: "bytes", Count: 7}).
 		at(11, &event.Cut{Process: "b", What: "anything", Count: 1}).exit(50, "b").tick(2000)
 	op := s.closed[0]
-	if images := 1 + len(op.Calls[0].Runs[0].Children); images != 32 {
-		t.Errorf("%d images", images)
-	}
+	harness.Equal(t, 1+len(op.Calls[0].Runs[0].Children), 32, "images")
 	got := fmt.Sprint(op.Calls[0].Cut, op.Partial)
 	want := "map[bytes:7 connections:96 other:1 requests:101 sysctls:96 waits:96] " +
 		"[more connections than the limit more programs than the limit more requests of one process than are read more requests than the limit more sysctls than the limit more waits than the limit]"
-	if got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
-	}
+	harness.Equal(t, got, want)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func startedBy(caller event.Caller) func(*event.Exec) {
@@ -144,9 +145,7 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 			t.Errorf("%s of %s: attempt %d, follows on %+v", op.Kind, op.ContainerID, op.Attempt, op.Before)
 		}
 		for _, b := range op.Before {
-			if b.First != "a" {
-				t.Errorf("%s of %s follows on %s", op.Kind, op.ContainerID, b.First)
-			}
+			harness.Equal(t, b.First, "a", "what the", op.Kind, "of", op.ContainerID, "follows")
 		}
 	}
 }

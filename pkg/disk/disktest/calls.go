@@ -1,6 +1,7 @@
 package disktest
 
 import (
+	"io"
 	"io/fs"
 	"os"
 
@@ -28,42 +29,35 @@ func (d *Disk) OpenFile(name string, flag int, mode fs.FileMode) (disk.File, err
 
 // ReadDir implements disk.FS.
 func (d *Disk) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := d.fails("readdir", d.path(name)); err != nil {
-		return nil, err
-	}
-	return d.real.ReadDir(name)
+	return unless(d.fails("readdir", d.path(name)), func() ([]fs.DirEntry, error) { return d.real.ReadDir(name) })
 }
 
 // Stat implements disk.FS.
 func (d *Disk) Stat(name string) (fs.FileInfo, error) {
-	if err := d.fails("stat", d.path(name)); err != nil {
-		return nil, err
-	}
-	return d.real.Stat(name)
+	return unless(d.fails("stat", d.path(name)), func() (fs.FileInfo, error) { return d.real.Stat(name) })
 }
 
 // Lstat implements disk.FS.
 func (d *Disk) Lstat(name string) (fs.FileInfo, error) {
-	if err := d.fails("lstat", d.path(name)); err != nil {
-		return nil, err
-	}
-	return d.real.Lstat(name)
+	return unless(d.fails("lstat", d.path(name)), func() (fs.FileInfo, error) { return d.real.Lstat(name) })
 }
 
 // Readlink implements disk.FS.
 func (d *Disk) Readlink(name string) (string, error) {
-	if err := d.fails("readlink", d.path(name)); err != nil {
-		return "", err
-	}
-	return d.real.Readlink(name)
+	return unless(d.fails("readlink", d.path(name)), func() (string, error) { return d.real.Readlink(name) })
 }
 
 // Attributes implements disk.FS.
 func (d *Disk) Attributes(name string) (map[string][]byte, error) {
-	if err := d.fails("attributes", d.path(name)); err != nil {
-		return nil, err
+	return unless(d.fails("attributes", d.path(name)), func() (map[string][]byte, error) { return d.real.Attributes(name) })
+}
+
+// unless makes a call that has not failed already.
+func unless[T any](failed error, call func() (T, error)) (none T, err error) {
+	if failed != nil {
+		return none, failed
 	}
-	return d.real.Attributes(name)
+	return call()
 }
 
 // Mkdir implements disk.FS.
@@ -103,10 +97,7 @@ func (d *Disk) RemoveAll(name string) error {
 
 // Private implements disk.FS.
 func (d *Disk) Private(dir string) (disk.Folder, error) {
-	if err := d.fails("private", d.path(dir)); err != nil {
-		return nil, err
-	}
-	real, err := d.real.Private(dir)
+	real, err := unless(d.fails("private", d.path(dir)), func() (disk.Folder, error) { return d.real.Private(dir) })
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +111,11 @@ type folder struct {
 
 func (f folder) Name() string { return f.dir }
 
-func (f folder) Close() error {
-	failed := f.fails("close", f.dir)
-	if err := f.real.Close(); err != nil {
+func (f folder) Close() error { return closed(f.fails("close", f.dir), f.real) }
+
+// closed closes also where the call fails, as the kernel does.
+func closed(failed error, c io.Closer) error {
+	if err := c.Close(); err != nil {
 		return err
 	}
 	return failed
@@ -136,17 +129,11 @@ type file struct {
 }
 
 func (f *file) Read(b []byte) (int, error) {
-	if err := f.disk.fails("read", f.path); err != nil {
-		return 0, err
-	}
-	return f.File.Read(b)
+	return unless(f.disk.fails("read", f.path), func() (int, error) { return f.File.Read(b) })
 }
 
 func (f *file) ReadAt(b []byte, at int64) (int, error) {
-	if err := f.disk.fails("read", f.path); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(b, at)
+	return unless(f.disk.fails("read", f.path), func() (int, error) { return f.File.ReadAt(b, at) })
 }
 
 func (f *file) Write(b []byte) (int, error) {
@@ -188,68 +175,42 @@ func (f *file) note(c change) {
 	f.disk.journal.note(c)
 }
 
-func (f *file) Sync() error {
-	if err := f.disk.fails("sync", f.path); err != nil {
+// does makes a call, unless it fails, and notes it.
+func (f *file) does(c change, do func() error) error {
+	if err := f.disk.fails(c.op, f.path); err != nil {
 		return err
 	}
-	f.note(change{op: "sync"})
-	return nil
+	err := do()
+	if err == nil && changes[c.op] {
+		f.note(c)
+	}
+	return err
 }
 
-func (f *file) Close() error {
-	failed := f.disk.fails("close", f.path)
-	if err := f.File.Close(); err != nil {
-		return err
-	}
-	return failed
+func (f *file) Sync() error {
+	return f.does(change{op: "sync"}, func() error { return nil })
 }
+
+func (f *file) Close() error { return closed(f.disk.fails("close", f.path), f.File) }
 
 func (f *file) Stat() (fs.FileInfo, error) {
-	if err := f.disk.fails("stat", f.path); err != nil {
-		return nil, err
-	}
-	return f.File.Stat()
+	return unless(f.disk.fails("stat", f.path), f.File.Stat)
 }
 
 func (f *file) Truncate(size int64) error {
-	if err := f.disk.fails("truncate", f.path); err != nil {
-		return err
-	}
-	err := f.File.Truncate(size)
-	if err == nil {
-		f.note(change{op: "truncate", at: size})
-	}
-	return err
+	return f.does(change{op: "truncate", at: size}, func() error { return f.File.Truncate(size) })
 }
 
 func (f *file) Chmod(mode fs.FileMode) error {
-	if err := f.disk.fails("chmod", f.path); err != nil {
-		return err
-	}
-	err := f.File.Chmod(mode)
-	if err == nil {
-		f.note(change{op: "chmod", mode: mode})
-	}
-	return err
+	return f.does(change{op: "chmod", mode: mode}, func() error { return f.File.Chmod(mode) })
 }
 
 func (f *file) Chown(uid, gid int) error {
-	if err := f.disk.fails("chown", f.path); err != nil {
-		return err
-	}
-	return f.File.Chown(uid, gid)
+	return f.does(change{op: "chown"}, func() error { return f.File.Chown(uid, gid) })
 }
 
-func (f *file) Lock() error {
-	if err := f.disk.fails("lock", f.path); err != nil {
-		return err
-	}
-	return f.File.Lock()
-}
+func (f *file) Lock() error { return f.does(change{op: "lock"}, f.File.Lock) }
 
 func (f *file) SetAttribute(name string, value []byte) error {
-	if err := f.disk.fails("attribute", f.path); err != nil {
-		return err
-	}
-	return f.File.SetAttribute(name, value)
+	return f.does(change{op: "attribute"}, func() error { return f.File.SetAttribute(name, value) })
 }
