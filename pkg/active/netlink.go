@@ -52,10 +52,7 @@ func (p *Process) answer(a *event.Answer) {
 		return
 	}
 	// It may be read before its request. Those of unstored queries stay until displaced.
-	if len(p.answers) >= answersMax {
-		p.answers = slices.Delete(p.answers, 0, 1)
-	}
-	p.answers = append(p.answers, a)
+	p.answers = model.Latest(p.answers, answersMax, a)
 }
 
 // RefusedBy reports whether an answer is to one of the image's requests.

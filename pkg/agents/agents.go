@@ -169,10 +169,7 @@ func (c *connection) served() {
 	c.Work.Own.End, c.Work.Shared.End = c.fact.When.End, c.fact.When.End
 	a := c.work.agent
 	if a.leave(c) {
-		if len(a.recent) >= recentMax {
-			a.recent = slices.Delete(a.recent, 0, 1)
-		}
-		a.recent = append(a.recent, c)
+		a.recent = model.Latest(a.recent, recentMax, c)
 	}
 }
 

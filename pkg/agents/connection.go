@@ -127,10 +127,7 @@ func (cs *Connections) accept(a *event.Accept) {
 		cs.agents.serve(c)
 		return
 	}
-	if len(cs.accepts) >= acceptsMax {
-		cs.accepts = slices.Delete(cs.accepts, 0, 1)
-	}
-	cs.accepts = append(cs.accepts, a)
+	cs.accepts = model.Latest(cs.accepts, acceptsMax, a)
 }
 
 func (c *connection) answered(a *event.Accept) {

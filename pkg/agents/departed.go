@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // departedMax bounds exited agents, stored for late reports of the reason and for their successors.
@@ -18,13 +19,9 @@ type departure struct {
 }
 
 func (d *departed) add(process event.Process, a *agent) {
-	if len(a.recent) == 0 {
-		return
+	if len(a.recent) > 0 {
+		*d = model.Latest(*d, departedMax, departure{process, a})
 	}
-	if len(*d) >= departedMax {
-		*d = slices.Delete(*d, 0, 1)
-	}
-	*d = append(*d, departure{process, a})
 }
 
 func (d departed) of(process event.Process) *agent {

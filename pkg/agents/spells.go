@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -52,8 +51,5 @@ func (s *spells) add(start, end int64, of *event.Agent) {
 			return
 		}
 	}
-	if len(s.all) >= spellsMax {
-		s.all = slices.Delete(s.all, 0, 1)
-	}
-	s.all = append(s.all, one)
+	s.all = model.Latest(s.all, spellsMax, one)
 }

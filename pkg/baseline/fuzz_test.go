@@ -2,7 +2,6 @@ package baseline
 
 import (
 	"encoding/json"
-	"runtime"
 	"testing"
 	"time"
 
@@ -72,19 +71,5 @@ func TestTheLargestDocument(t *testing.T) {
 	harness.Check(t, err)
 	if len(data) > 900<<10 {
 		t.Errorf("%d baselines are %d bytes long", b.Len(), len(data))
-	}
-}
-
-func BenchmarkMemory(b *testing.B) {
-	for b.Loop() {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		var book Book
-		full(&book, 2000, "1")
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/Keys, "bytes/key")
-		runtime.KeepAlive(&book)
 	}
 }

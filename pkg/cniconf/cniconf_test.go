@@ -2,11 +2,12 @@ package cniconf
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,21 +42,18 @@ func (s *seen) sink(e event.Event) {
 
 func (s *seen) eventually(t *testing.T, networks []string, broken string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	harness.Eventually(t, func() error {
 		s.mu.Lock()
-		got, degraded := slices.Clone(s.networks), slices.Clone(s.degraded)
-		s.mu.Unlock()
+		defer s.mu.Unlock()
 		last := event.Degraded{Restored: true}
-		if n := len(degraded); n > 0 {
-			last = degraded[n-1]
+		if n := len(s.degraded); n > 0 {
+			last = s.degraded[n-1]
 		}
-		if reflect.DeepEqual(got, networks) && last.Restored == (broken == "") && strings.Contains(last.Reason, broken) {
-			return
+		if reflect.DeepEqual(s.networks, networks) && last.Restored == (broken == "") && strings.Contains(last.Reason, broken) {
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("told %v and %+v; want %v and %q", got, last, networks, broken)
-		}
-	}
+		return fmt.Errorf("told %v and %+v; want %v and %q", s.networks, last, networks, broken)
+	})
 }
 
 // start runs a source that relies on notifications.
@@ -75,16 +73,9 @@ func start(t *testing.T, dir string) *seen {
 	return told
 }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		harness.Check(t, err)
-	}
-}
-
 func write(t *testing.T, file, name string) {
 	t.Helper()
-	must(t, os.WriteFile(file, []byte(`{"name":"`+name+`","plugins":[{"type":"bridge"}]}`), 0o600))
+	harness.Check(t, os.WriteFile(file, []byte(`{"name":"`+name+`","plugins":[{"type":"bridge"}]}`), 0o600))
 }
 
 // The directory is missing, empty, changed, broken, removed and replaced.
@@ -94,7 +85,7 @@ func TestChangesAreTold(t *testing.T) {
 	told := start(t, dir)
 	told.eventually(t, []string{}, "no CNI configuration folder")
 
-	must(t, os.MkdirAll(dir, 0o700))
+	harness.Check(t, os.MkdirAll(dir, 0o700))
 	told.eventually(t, []string{}, "")
 
 	write(t, filepath.Join(dir, "10.conflist"), "one")
@@ -102,21 +93,21 @@ func TestChangesAreTold(t *testing.T) {
 	write(t, filepath.Join(dir, "05.conflist"), "two")
 	told.eventually(t, []string{"two", "one"}, "")
 
-	must(t, os.WriteFile(filepath.Join(dir, "05.conflist"), []byte("{"), 0o600))
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "05.conflist"), []byte("{"), 0o600))
 	told.eventually(t, []string{"one"}, "05.conflist: line 1")
-	must(t, os.Remove(filepath.Join(dir, "05.conflist")))
+	harness.Check(t, os.Remove(filepath.Join(dir, "05.conflist")))
 	told.eventually(t, []string{"one"}, "")
 
 	// Another directory of the same name.
 	other := filepath.Join(root, "etc", "cni", "other")
-	must(t, os.Mkdir(other, 0o700))
+	harness.Check(t, os.Mkdir(other, 0o700))
 	write(t, filepath.Join(other, "10.conflist"), "three")
-	must(t, os.Rename(dir, dir+".old"), os.Rename(other, dir))
+	harness.Check(t, errors.Join(os.Rename(dir, dir+".old"), os.Rename(other, dir)))
 	told.eventually(t, []string{"three"}, "")
 	write(t, filepath.Join(dir, "20.conflist"), "four") // the new one is watched
 	told.eventually(t, []string{"three", "four"}, "")
 
-	must(t, os.RemoveAll(dir))
+	harness.Check(t, os.RemoveAll(dir))
 	told.eventually(t, []string{}, "no CNI configuration folder")
 }
 
@@ -133,16 +124,16 @@ func TestSwappedLinks(t *testing.T) {
 	follows(t)
 	dir := t.TempDir()
 	for _, version := range []string{"v1", "v2"} {
-		must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		harness.Check(t, os.Mkdir(filepath.Join(dir, version), 0o700))
 		write(t, filepath.Join(dir, version, "10.conflist"), version)
 	}
 	if err := os.Symlink("v1", filepath.Join(dir, "..data")); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
-	must(t, os.Symlink("..data/10.conflist", filepath.Join(dir, "10.conflist")))
+	harness.Check(t, os.Symlink("..data/10.conflist", filepath.Join(dir, "10.conflist")))
 	told := start(t, dir)
 	told.eventually(t, []string{"v1"}, "")
-	must(t, os.Symlink("v2", filepath.Join(dir, "new")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "..data")))
+	harness.Check(t, errors.Join(os.Symlink("v2", filepath.Join(dir, "new")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "..data"))))
 	told.eventually(t, []string{"v2"}, "")
 }
 
@@ -151,7 +142,7 @@ func TestSwappedFolderLink(t *testing.T) {
 	follows(t)
 	root := t.TempDir()
 	for _, version := range []string{"v1", "v2"} {
-		must(t, os.Mkdir(filepath.Join(root, version), 0o700))
+		harness.Check(t, os.Mkdir(filepath.Join(root, version), 0o700))
 		write(t, filepath.Join(root, version, "10.conflist"), version)
 	}
 	dir := filepath.Join(root, "net.d")
@@ -160,7 +151,7 @@ func TestSwappedFolderLink(t *testing.T) {
 	}
 	told := start(t, dir)
 	told.eventually(t, []string{"v1"}, "")
-	must(t, os.Symlink("v2", filepath.Join(root, "new")), os.Rename(filepath.Join(root, "new"), dir))
+	harness.Check(t, errors.Join(os.Symlink("v2", filepath.Join(root, "new")), os.Rename(filepath.Join(root, "new"), dir)))
 	told.eventually(t, []string{"v2"}, "")
 	write(t, filepath.Join(root, "v2", "20.conflist"), "more")
 	told.eventually(t, []string{"v2", "more"}, "")
@@ -174,7 +165,7 @@ func TestSameIsToldOnce(t *testing.T) {
 	told.eventually(t, []string{"one"}, "")
 	for range 5 {
 		write(t, filepath.Join(dir, "10.conflist.new"), "one")
-		must(t, os.Rename(filepath.Join(dir, "10.conflist.new"), filepath.Join(dir, "10.conflist")))
+		harness.Check(t, os.Rename(filepath.Join(dir, "10.conflist.new"), filepath.Join(dir, "10.conflist")))
 	}
 	write(t, filepath.Join(dir, "20.conflist"), "two")
 	told.eventually(t, []string{"one", "two"}, "")

@@ -39,7 +39,7 @@ func (r ruled) String() string {
 // replay judges a recording by its own options.
 func replay(t *testing.T, path string) (all []ruled) {
 	t.Helper()
-	in, err := record.Open(path)
+	in, err := record.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,9 +67,6 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	return found, freed
 }
 
-// Leaked returns the last Look's leaks.
-func (b *Book) Leaked() []Attachment { return slices.Clone(b.leaked) }
-
 // Held returns the remembered attachments.
 func (b *Book) Held() []Attachment { return slices.Clone(b.held) }
 

@@ -99,11 +99,11 @@ func TestABookTellsALeakOnce(t *testing.T) {
 	if r := b.Readings(); len(r) != 2 || r[0].Value != 1 || r[1].Value != 1 {
 		t.Errorf("%+v", r)
 	}
-	if found, freed = b.Look(leaking, After); len(found)+len(freed) != 0 || len(b.Leaked()) != 1 {
+	if found, freed = b.Look(leaking, After); len(found)+len(freed) != 0 || len(b.leaked) != 1 {
 		t.Errorf("told again: %+v %+v", found, freed)
 	}
 	if found, freed = b.Look(Look{Time: noon, Alive: map[string]bool{}, Complete: true}, After); len(found) != 0 ||
-		len(freed) != 1 || len(b.Leaked()) != 0 || len(b.Held()) != 0 {
+		len(freed) != 1 || len(b.leaked) != 0 || len(b.Held()) != 0 {
 		t.Errorf("found %+v, freed %+v, held %+v", found, freed, b.Held())
 	}
 }

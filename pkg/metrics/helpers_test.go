@@ -91,7 +91,7 @@ func newTest(look func() Snapshot) *Metrics {
 // replay counts a recording, judged by o.
 func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judged) {
 	t.Helper()
-	reader, err := record.Open(recording)
+	reader, err := record.Open(t.Context(), recording)
 	harness.Check(t, err)
 	defer reader.Close()
 	p := pipeline.New(

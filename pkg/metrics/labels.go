@@ -63,29 +63,26 @@ func callResult(call *model.Call, verdict *judge.Call) string {
 	return resultSuccess
 }
 
-const (
-	outcomeFailed      = "failed"
-	outcomeSlow        = "slow"
-	outcomeSlowCommand = "slow_command"
-	outcomeSlowAgent   = "slow_agent"
-	outcomeSlowLock    = "slow_lock"
-	outcomeOrdinary    = "ordinary"
-)
+type outcome struct {
+	name    string
+	applies func(*judge.Call) bool
+}
 
-func outcome(verdict *judge.Call) string {
-	switch {
-	case verdict.Failure != "":
-		return outcomeFailed
-	case verdict.Slow > 0:
-		return outcomeSlow
-	case verdict.SlowCommands > 0:
-		return outcomeSlowCommand
-	case verdict.SlowAgents > 0:
-		return outcomeSlowAgent
-	case verdict.SlowLocks > 0:
-		return outcomeSlowLock
+// outcomes lists the outcomes of a call; the first that applies counts.
+func outcomes() []outcome {
+	return []outcome{
+		{"failed", func(c *judge.Call) bool { return c.Failure != "" }},
+		{"slow", func(c *judge.Call) bool { return c.Slow > 0 }},
+		{"slow_command", func(c *judge.Call) bool { return c.SlowCommands > 0 }},
+		{"slow_agent", func(c *judge.Call) bool { return c.SlowAgents > 0 }},
+		{"slow_lock", func(c *judge.Call) bool { return c.SlowLocks > 0 }},
+		{"ordinary", func(*judge.Call) bool { return true }},
 	}
-	return outcomeOrdinary
+}
+
+func outcomeOf(verdict *judge.Call) string {
+	all := outcomes()
+	return all[slices.IndexFunc(all, func(o outcome) bool { return o.applies(verdict) })].name
 }
 
 func decision(j *judge.Judgement) string {

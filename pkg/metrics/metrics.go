@@ -129,11 +129,8 @@ func New(o Options) *Metrics {
 // begin creates alerts' series: Prometheus' increase() misses a new one's first increment.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, outcome := range []string{
-			outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
-			outcomeOrdinary,
-		} {
-			m.outcomes.WithLabelValues(command, outcome)
+		for _, o := range outcomes() {
+			m.outcomes.WithLabelValues(command, o.name)
 		}
 		m.hung.WithLabelValues(command)
 		m.spent.WithLabelValues(command, noCause)
@@ -174,7 +171,7 @@ func (m *Metrics) judged(r *pipeline.Judged) {
 		verdict := r.Judgement.Calls[call]
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
-		m.outcomes.WithLabelValues(command, outcome(verdict)).Inc()
+		m.outcomes.WithLabelValues(command, outcomeOf(verdict)).Inc()
 		cause := noCause
 		if r.Judgement.Slower(call) {
 			m.unusual.WithLabelValues(command, m.plugin(call.Main())).Inc()

@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -180,23 +179,6 @@ func series(exposition string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func BenchmarkResult(b *testing.B) {
-	for name, r := range map[string]*pipeline.Judged{"kept": pod(1), "dropped": dropped(pod(0))} {
-		b.Run(name, func(b *testing.B) {
-			m := newTest(nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				m.Result(r)
-			}
-		})
-	}
-}
-
-func dropped(r *pipeline.Judged) *pipeline.Judged {
-	r.Judgement.Keep, r.Trace = false, trace.Trace{}
-	return r
 }
 
 // unusual is a pod whose plugin exceeded its baseline without being slow, and which ends a comparison.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -60,6 +61,14 @@ func Each[W What](facts []*Fact) iter.Seq2[*Fact, W] {
 			}
 		}
 	}
+}
+
+// Latest appends to a list of up to limit entries, which loses the oldest.
+func Latest[E any](list []E, limit int, e E) []E {
+	if len(list) >= limit {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, e)
 }
 
 // Setting is a written sysctl.

@@ -9,7 +9,6 @@ import (
 
 // Flight is a copy of a call in progress.
 type Flight struct {
-	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
 	Command     string
@@ -41,7 +40,7 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 		inner = next
 	}
 	f := Flight{
-		Kind: op.Kind, ContainerID: op.ContainerID, Pod: op.Pod,
+		ContainerID: op.ContainerID, Pod: op.Pod,
 		Command: call.Command, IfName: call.IfName, Plugin: run.Run.Plugin,
 		Name: inner.Name, PID: inner.PID, Since: inner.Start, Start: call.Start,
 		Operation: op.Key(), Trace: call.Trace, First: call.Runs[0].Process,

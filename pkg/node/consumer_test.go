@@ -44,7 +44,7 @@ func (a *audience) Result(pipeline.Result) {
 // recorded returns the events of a recording, and how many operations they complete.
 func recorded(t *testing.T) (events []event.Event, operations int) {
 	t.Helper()
-	in, err := record.Open("../../examples/recordings/three-pods.rec")
+	in, err := record.Open(t.Context(), "../../examples/recordings/three-pods.rec")
 	harness.Check(t, err)
 	defer in.Close()
 	p := settings.Of(config.Default(), "boot", "test").Pipeline("boot")

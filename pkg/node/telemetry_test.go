@@ -65,7 +65,7 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
 	n.consume(o)
-	reader, err := record.Open("../../examples/recordings/three-pods.rec")
+	reader, err := record.Open(t.Context(), "../../examples/recordings/three-pods.rec")
 	if err != nil {
 		t.Fatal(err)
 	}

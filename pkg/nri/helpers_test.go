@@ -172,7 +172,7 @@ func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 }
 
 func recorded(dir string) (events []event.Event) {
-	r, err := record.Open(filepath.Join(dir, "recording"))
+	r, err := record.Open(context.Background(), filepath.Join(dir, "recording"))
 	if err != nil {
 		return nil
 	}

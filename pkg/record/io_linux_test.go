@@ -33,7 +33,7 @@ func written(w *Writer, events int) (flushed int, err error) {
 
 func readable(t *testing.T, path string) int {
 	t.Helper()
-	r, err := open(disktest.Sound(), path)
+	r, err := open(t.Context(), disktest.Sound(), path)
 	if err != nil {
 		return 0
 	}
@@ -122,7 +122,7 @@ func TestEachCallOfAReaderFailsOnce(t *testing.T) {
 				func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 					d, err := disktest.New("", at, fault)
 					harness.Check(t, err)
-					r, err := open(d, path)
+					r, err := open(t.Context(), d, path)
 					if err != nil {
 						return d
 					}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Reader reads a recording, gzipped or not, holding one line in memory.
@@ -28,26 +27,6 @@ type Reader struct {
 	maxEvents int
 	err       error
 	file      disk.File
-}
-
-// Open opens a recording; errors are as of NewReader.
-func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
-
-func open(on disk.FS, path string) (*Reader, error) {
-	f, err := disk.Open(on, path)
-	return over(f, err, func(in io.Reader) io.Reader { return in }, path)
-}
-
-func over(f disk.File, failed error, through func(io.Reader) io.Reader, path string) (*Reader, error) {
-	if failed != nil {
-		return nil, fmt.Errorf("read the recording: %w", failed)
-	}
-	r, err := newReader(through(f), text.Clean(path, maxString))
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	r.file = f
-	return r, nil
 }
 
 // NewReader reads the header. It fails with ErrNotRecording or ErrNewer.

@@ -2,29 +2,42 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/cniscope/cniscope/pkg/disk"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// OpenUntil is Open until ctx ends, even for a pipe without a writer. Errors then wrap ctx's cause.
-func OpenUntil(ctx context.Context, path string) (*Reader, error) {
+// Open opens a recording and reads it until ctx ends, even if it is a pipe without a writer. Errors are as of NewReader,
+// or wrap ctx's cause.
+func Open(ctx context.Context, path string) (*Reader, error) { return open(ctx, disk.System{}, path) }
+
+func open(ctx context.Context, on disk.FS, path string) (*Reader, error) {
 	type opened struct {
 		file disk.File
 		err  error
 	}
-	done := make(chan opened, 1)
+	done, o := make(chan opened, 1), opened{}
 	go func() {
-		f, err := disk.Open(disk.System{}, path)
+		f, err := disk.Open(on, path)
 		done <- opened{f, err}
 	}()
 	select {
-	case o := <-done:
-		return over(o.file, o.err, func(in io.Reader) io.Reader { return Until(ctx, in) }, path)
+	case o = <-done:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("read the recording: %s: %w", path, context.Cause(ctx))
 	}
+	if o.err != nil {
+		return nil, fmt.Errorf("read the recording: %w", o.err)
+	}
+	r, err := newReader(Until(ctx, o.file), text.Clean(path, maxString))
+	if err != nil {
+		return nil, errors.Join(err, o.file.Close())
+	}
+	r.file = o.file
+	return r, nil
 }
 
 // Until returns a reader that fails with ctx's cause when ctx ends. A hung read leaks a goroutine and 64 KiB.

@@ -11,7 +11,7 @@ import (
 
 // The version 1 files come from real nodes and are never regenerated.
 func TestVersion1(t *testing.T) {
-	r, err := Open("testdata/version1.rec")
+	r, err := Open(t.Context(), "testdata/version1.rec")
 	harness.Check(t, err)
 	defer func() { _ = r.Close() }()
 	events, err := all(r)

@@ -49,7 +49,7 @@ func TestCreateAndOpen(t *testing.T) {
 
 func readFile(t *testing.T, path string, unfinished bool) int {
 	t.Helper()
-	r, err := Open(path)
+	r, err := Open(t.Context(), path)
 	harness.Check(t, err)
 	defer r.Close()
 	events, err := all(r)
@@ -145,7 +145,7 @@ func TestTooLongAHeader(t *testing.T) {
 func TestOpenNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	harness.Check(t, os.WriteFile(path, []byte(head+"nonsense\n"), 0o600))
-	r, err := Open(path)
+	r, err := Open(t.Context(), path)
 	harness.Check(t, err)
 	defer r.Close()
 	if _, err = r.Next(); !strings.HasPrefix(err.Error(), path+":2: ") {

@@ -35,10 +35,3 @@ func TestTheTableHasRoomForTheList(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkListed(b *testing.B) {
-	for b.Loop() {
-		listed("unmarshaledXqzv")
-		listed("NetworkUnavailable")
-	}
-}

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/peer"
@@ -41,7 +39,7 @@ type door struct {
 	*net.TCPListener
 	runtime  func() []int
 	log      *slog.Logger
-	refused  *[len(refusals)]atomic.Uint64
+	refused  func(Refusal)
 	arrivals chan *net.TCPConn
 	admitted chan *net.TCPConn
 	closing  chan struct{}
@@ -49,7 +47,7 @@ type door struct {
 	looked   chan struct{} // closed when both goroutines have exited
 }
 
-func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]atomic.Uint64, log *slog.Logger) *door {
+func newDoor(l *net.TCPListener, runtime func() []int, refused func(Refusal), log *slog.Logger) *door {
 	d := &door{
 		TCPListener: l, runtime: runtime, log: log, refused: refused,
 		arrivals: make(chan *net.TCPConn, maxArrivals), admitted: make(chan *net.TCPConn, maxConnections),
@@ -158,7 +156,7 @@ var remedies = map[Refusal]string{
 }
 
 func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
-	d.refused[slices.Index(refusals[:], why)].Add(1)
+	d.refused(why)
 	// Without SO_LINGER 0, each connection stays in TIME_WAIT for a minute.
 	_ = c.SetLinger(0)
 	_ = c.Close()

@@ -106,6 +106,14 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 	return answer.StatusCode
 }
 
+// accepted posts a request that must be accepted.
+func accepted(t *testing.T, addr string, body []byte, header ...string) {
+	t.Helper()
+	if code := post(t, addr, body, header...); code != http.StatusOK {
+		t.Fatalf("answered %d", code)
+	}
+}
+
 func to(addr string) *otlp.Options { return &otlp.Options{Endpoint: addr, Timeout: patience} }
 
 func refusing(refuse func(names string) error) *otlptest.Collector {

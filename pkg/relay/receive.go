@@ -108,7 +108,7 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 		case <-late.C:
 		case <-q.Context().Done():
 		}
-		r.counts.unread.Add(1)
+		r.count(&r.counts.Unread, 1)
 		http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
 	}
 }
@@ -171,7 +171,7 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 // receive extracts sandbox spans and queues a request. A full queue is no error.
 func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	if relayed {
-		r.counts.looped.Add(1)
+		r.count(&r.counts.Looped, 1)
 		return errLoop
 	}
 	message, err := read()
@@ -180,14 +180,14 @@ func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	}
 	switch {
 	case err == nil:
-		r.counts.received.Add(1)
+		r.count(&r.counts.Received, 1)
 		r.queue.Add(queue.Item{Data: message})
 	case errors.Is(err, errTooLarge):
-		r.counts.tooLarge.Add(1)
+		r.count(&r.counts.TooLarge, 1)
 	case faultOf(err) == errUnread:
-		r.counts.unread.Add(1)
+		r.count(&r.counts.Unread, 1)
 	default:
-		r.counts.malformed.Add(1)
+		r.count(&r.counts.Malformed, 1)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -53,12 +53,10 @@ type Relay struct {
 	queue   *queue.Queue
 	events  chan event.Event
 	slots   chan struct{}
-	counts  counts
-}
 
-type counts struct {
-	refused                                                                         [len(refusals)]atomic.Uint64
-	received, spans, told, unheard, unreported, malformed, tooLarge, unread, looped atomic.Uint64
+	mu         sync.Mutex // guards the fields below
+	counts     Counts     // without those of the queue
+	unreported uint64     // lost events
 }
 
 // New returns a relay that drops requests until SetUpstream. The address must be loopback.
@@ -78,6 +76,7 @@ func New(o Options) (*Relay, error) {
 			Items: math.MaxInt, Bytes: o.Bytes, Overhead: overhead, Largest: maxMessage, Batch: 1,
 			RetryFrom: o.RetryFrom, RetryTo: o.RetryTo, Log: o.Log,
 		}),
+		counts: Counts{Refused: map[Refusal]uint64{}},
 		events: make(chan event.Event, maxWaiting),
 		slots:  make(chan struct{}, maxReading),
 	}, nil
@@ -133,7 +132,11 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 			}
 			return nil
 		}
-		if n := r.counts.unreported.Swap(0); n > 0 {
+		r.mu.Lock()
+		n := r.unreported
+		r.unreported = 0
+		r.mu.Unlock()
+		if n > 0 {
 			sink(source.Now(&event.Lost{Source: r.Name(), Reason: queueFull, Count: n}))
 		}
 	}
@@ -180,7 +183,7 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 		return err
 	}
 	listening()
-	door := newDoor(l.(*net.TCPListener), r.options.Runtime, &r.counts.refused, r.options.Log)
+	door := newDoor(l.(*net.TCPListener), r.options.Runtime, r.refused, r.options.Log)
 	// Requests last milliseconds; gRPC connections stay open.
 	return serve.Until(ctx, r.server(), netutil.LimitListener(door, maxConnections), 200*time.Millisecond)
 }
@@ -196,10 +199,10 @@ func (r *Relay) learn(request []byte) error {
 	if err != nil {
 		return err
 	}
-	r.counts.spans.Add(uint64(n))
+	r.count(&r.counts.Spans, uint64(n))
 	narrowestFirst(all)
 	for _, above := range all {
-		r.counts.told.Add(1)
+		r.count(&r.counts.Told, 1)
 		r.offer(above)
 	}
 	return nil
@@ -209,7 +212,7 @@ func (r *Relay) offer(body event.Body) {
 	select {
 	case r.events <- source.Now(body):
 	default:
-		r.counts.unheard.Add(1)
-		r.counts.unreported.Add(1)
+		r.count(&r.counts.Unheard, 1)
+		r.count(&r.unreported, 1)
 	}
 }

@@ -59,15 +59,22 @@ func (r *Relay) Stats() source.Stats {
 
 // Counts returns a snapshot, safe for concurrent use.
 func (r *Relay) Counts() Counts {
-	c := &r.counts
-	refused := map[Refusal]uint64{}
-	for i, why := range refusals {
-		refused[why] = c.refused[i].Load()
-	}
-	return Counts{
-		Received: c.received.Load(), Spans: c.spans.Load(), Told: c.told.Load(), Unheard: c.unheard.Load(),
-		Malformed: c.malformed.Load(), TooLarge: c.tooLarge.Load(), Unread: c.unread.Load(),
-		Looped: c.looped.Load(), Refused: refused,
-		Stats: r.queue.Stats(),
-	}
+	r.mu.Lock()
+	c := r.counts
+	c.Refused = maps.Clone(c.Refused)
+	r.mu.Unlock()
+	c.Stats = r.queue.Stats()
+	return c
+}
+
+func (r *Relay) count(what *uint64, more uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*what += more
+}
+
+func (r *Relay) refused(why Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.Refused[why]++
 }

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"slices"
@@ -30,9 +29,8 @@ func (l Limits) Set() bool {
 // Crossing is a limit that a call exceeds.
 type Crossing struct {
 	Pod string
-	// "CNI ADD eth0", and its trace id.
-	Call  string
-	Trace string
+	// "CNI ADD eth0".
+	Call string
 	// The option's name, and the excess.
 	Limit string
 	By    string
@@ -62,7 +60,7 @@ func (c *Check) cross(all []Crossing) {
 
 // Check returns what exceeds the limits.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
-	checked := Check{Crossed: []Crossing{}}
+	checked := Check{}
 	var failed []Crossing
 	failures := 0
 	for rs := range operations {
@@ -114,7 +112,7 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 func (l Limits) wants(call *node) bool { return l.Set() && len(l.crossed(call)) > 0 }
 
 func crossing(call *node, limit, by string) Crossing {
-	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
+	return Crossing{Pod: pod(call), Call: what(call), Limit: limit, By: by}
 }
 
 // commands also names the most frequent one: "iptables 40 times".

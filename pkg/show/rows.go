@@ -118,11 +118,7 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 }
 
 func (c *pageCall) bar(n *node) bar {
-	whole := float64(max(1, c.call.EndTimeUnixNano-c.call.StartTimeUnixNano))
-	place := func(t uint64) float64 {
-		return 100 * min(1, max(0, float64(int64(t-c.call.StartTimeUnixNano))/whole))
-	}
-	from, to := place(n.StartTimeUnixNano), place(n.EndTimeUnixNano)
+	from, to := 100*c.call.until(n.StartTimeUnixNano), 100*c.call.until(n.EndTimeUnixNano)
 	width := max(to-from, 0.25) // visible, however short
 	return bar{percent(min(from, 100-width)), percent(width)}
 }

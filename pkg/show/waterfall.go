@@ -177,10 +177,7 @@ func (p *painter) axis(call *node) {
 // bar draws a span in half cells.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
-	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
-	place := func(t uint64) float64 {
-		return min(1, max(0, float64(int64(t-call.StartTimeUnixNano))/whole)) * float64(2*width)
-	}
+	place := func(t uint64) float64 { return call.until(t) * float64(2*width) }
 	extents := n.same
 	if len(extents) == 0 {
 		extents = []*node{n}

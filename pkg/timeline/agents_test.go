@@ -189,7 +189,7 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 		s.exit(100, "b").tick(1200).tick(30000).end().over()
 		harness.Equal(s.t, len(s.closed[0].Calls[0].Runs), 1, "runs beside one another")
 		if n := s.line.tree.Len(); n > held(s.line.agents, "known") {
-			s.t.Errorf("%d processes are left: %v", n, s.line.tree.Processes())
+			s.t.Errorf("%d processes are left", n)
 		}
 		return s.done()
 	})

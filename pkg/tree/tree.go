@@ -8,12 +8,7 @@
 //   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
 package tree
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/cniscope/cniscope/pkg/event"
-)
+import "github.com/cniscope/cniscope/pkg/event"
 
 // Tree is the set of followed processes. It is not safe for concurrent use.
 type Tree struct {
@@ -22,7 +17,6 @@ type Tree struct {
 	agents    map[event.Process]*Agent
 	inRuns    int
 	ofAgents  int
-	dropped   uint64
 }
 
 // New returns an empty tree for limit processes in runs, and as many outside.
@@ -66,7 +60,6 @@ type Run struct {
 	// Around delegated to this run; Agent started it.
 	Around *Run
 	Agent  *Agent
-	Over   bool
 
 	caller    event.Caller
 	nested    int
@@ -157,18 +150,12 @@ func (t *Tree) Get(process event.Process) *Process { return t.processes[process]
 // Len counts the followed processes.
 func (t *Tree) Len() int { return len(t.processes) }
 
-// Dropped counts processes beyond the limit.
-func (t *Tree) Dropped() uint64 { return t.dropped }
-
 // Each calls f for every process, in no order.
 func (t *Tree) Each(f func(*Process)) {
 	for _, p := range t.processes {
 		f(p)
 	}
 }
-
-// Processes lists all keys, sorted.
-func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.processes)) }
 
 func (t *Tree) fork(process, parent event.Process) Step {
 	up := t.processes[parent]
@@ -257,7 +244,6 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 func (t *Tree) add(p *Process) *Process {
 	owned, n := t.owner(p)
 	if *n >= t.limit {
-		t.dropped++
 		return nil
 	}
 	*n++
@@ -273,7 +259,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove drops a process, and ends the run that it leads.
+// Remove drops a process.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]
 	if p == nil {
@@ -289,13 +275,7 @@ func (t *Tree) Remove(process event.Process) {
 	*n--
 	delete(owned, process)
 	delete(t.processes, process)
-	if p.Run == nil {
-		return
-	}
-	if p.Leads() {
-		p.Run.Over = true
-	}
-	for r := p.Run; r.Around != nil && len(r.processes)+len(r.inner) == 0; r = r.Around {
+	for r := p.Run; r != nil && r.Around != nil && len(r.processes)+len(r.inner) == 0; r = r.Around {
 		delete(r.Around.inner, r)
 	}
 }

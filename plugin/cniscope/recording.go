@@ -42,7 +42,7 @@ func openRecording(ctx context.Context, path string) (reader *record.Reader, err
 	if path == "-" {
 		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
 	} else {
-		reader, err = record.OpenUntil(ctx, path)
+		reader, err = record.Open(ctx, path)
 	}
 	if err == nil {
 		reader.Bound(record.MaxBytes, record.MaxEvents)

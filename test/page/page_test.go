@@ -51,9 +51,7 @@ func TestTheFirstLineIsTheVerdict(t *testing.T) {
 
 func TestTheBarComesBeforeTheList(t *testing.T) {
 	b := recorded(t)
-	if got, want := b.text("#spent"), "Where the time of all calls went 3.2s"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	harness.Equal(t, b.text("#spent"), "Where the time of all calls went 3.2s")
 	lost, remedy, found := strings.Cut(b.text(".spent li"), " → ")
 	if want := "67 % slow command 2.16s in 1 call, most in shop/slow-0 CNI ADD eth0"; lost != want || !found {
 		t.Errorf("%q, want %q", lost, want)
@@ -74,9 +72,7 @@ func TestTheBarComesBeforeTheList(t *testing.T) {
 func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 	b := recorded(t)
 	harness.Equal(t, ask[int](b, "document.querySelectorAll('.call').length"), 2, "calls")
-	if got, want := b.text(".unshown"), "10 more calls, in which nothing was slow and nothing failed, are not on this page: --all shows all."; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	harness.Equal(t, b.text(".unshown"), "10 more calls, in which nothing was slow and nothing failed, are not on this page: --all shows all.")
 }
 
 func TestEveryCallIsThere(t *testing.T) {
