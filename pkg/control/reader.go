@@ -61,6 +61,9 @@ func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err 
 
 // Spans returns TracesData of a Line.TraceID, or an error that wraps ErrNotRemembered.
 func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
+	if trace == "" {
+		return nil, ErrNotRemembered
+	}
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 

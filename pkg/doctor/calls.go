@@ -101,7 +101,7 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// failedCalls reports the failures of one network and command, the latest last. worked is the last success.
+// failedCalls reports one network's failures, the latest last. worked is the last success.
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
 	finding := Finding{

@@ -85,6 +85,9 @@ func TestOtherHealthyNodes(t *testing.T) {
 			f.Held.Value = leak.Look{Time: f.Now, Leases: []leak.Lease{{Network: "pods", ContainerID: "a", Since: f.Now.Add(-time.Hour)}}}
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", ContainerID: "a", Age: time.Second}}
 		},
+		"a stopped sandbox, whose DEL is due": func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"a": true}, Stopped: []leak.Attachment{{Network: "pods", ContainerID: "a"}}}
+		},
 		"a lock that nobody waits for": func(f *fact.Facts) { f.Locks.Value = []fact.Lock{{File: "/run/xtables.lock"}} },
 	}
 	for name, change := range tests {

@@ -14,20 +14,68 @@ import (
 )
 
 // Held finds what sandboxes hold, which of them exist, and the plugins' directories.
-func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, err error) {
+func Held(ctx context.Context, o fact.Options) (l leak.Look, stuck Stuck, binDirs []string, err error) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	f := gather.Held(ctx, o)
-	return f.Held.Value, binsOf(f), f.Held.Err
+	return f.Held.Value, stuckOf(f), binsOf(f), f.Held.Err
 }
 
-// networksAreGivenBack checks for an ADD without DEL of a sandbox that is gone.
-func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
+// Stuck are attachments of sandboxes that containerd cannot stop without a CNI configuration.
+type Stuck struct {
+	Attachments []leak.Attachment
+	dir         string
+}
+
+// stuckOf ignores CRI-O, which reads libcni's cache.
+func stuckOf(f *fact.Facts) Stuck {
+	d := f.Folder.Value
+	if !f.Runtime.Value.Containerd() || f.CRI.Err != nil || f.CRI.Value.Network || f.Folder.Err != nil ||
+		d.Blocking != "" || len(d.Networks) > 0 {
+		return Stuck{}
+	}
+	return Stuck{Attachments: f.Held.Value.Stopped, dir: d.Dir}
+}
+
+// Says is empty without sandboxes.
+func (s Stuck) Says() string {
+	sandboxes, networks := map[string]bool{}, []string{}
+	for _, a := range s.Attachments {
+		sandboxes[a.ContainerID] = true
+		if !slices.Contains(networks, a.Network) {
+			networks = append(networks, a.Network)
+		}
+	}
+	if len(sandboxes) == 0 {
+		return ""
+	}
+	return fact.Sayf("%s cannot be stopped: the configuration of network %s is gone, which DEL needs",
+		plural(len(sandboxes), "sandbox", "sandboxes"), fact.List(networks))
+}
+
+// Remedy has a command for each network.
+func (s Stuck) Remedy() (commands []string) {
+	var networks []string
+	for _, a := range s.Attachments {
+		if slices.Contains(networks, a.Network) || !leak.Plain(s.dir) {
+			continue
+		}
+		networks = append(networks, a.Network)
+		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # libcni's cache of the ADD has "+
+			"the configuration; remove the file once the sandboxes are stopped, if the CNI is to stay away", a.File, s.dir, a.Network))
+	}
+	return commands
+}
+
+func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
+	if s := stuckOf(f); s.Says() != "" {
+		found = append(found, Finding{Level: Problem, Summary: s.Says(), Evidence: s.evidence(), Remedy: s.Remedy()})
+	}
 	l := heldBy(f)
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
 	if len(leaked) == 0 {
-		return nil, nil
+		return found, nil
 	}
 	oldest := leaked[0]
 	finding := Finding{
@@ -52,7 +100,7 @@ func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
 		finding.Remedy = append(finding.Remedy, "of those without a cached result: leaked-leases names their addresses; "+
 			"their interfaces and rules bear the sandbox's id, or go when the node is restarted")
 	}
-	return []Finding{finding}, nil
+	return append(found, finding), nil
 }
 
 func binsOf(f *fact.Facts) (dirs []string) {
@@ -88,6 +136,14 @@ func saysAttachment(l leak.Look, a leak.Attachment) string {
 	return line
 }
 
+func (s Stuck) evidence() (said []string) {
+	for _, a := range s.Attachments {
+		said = append(said, fact.Sayf("sandbox %s of pod %s: no plugin runs; libcni's cache of its ADD: %s", a.ContainerID,
+			podOf(a), a.File))
+	}
+	return fact.Cap(said)
+}
+
 func networkOf(name string) string {
 	if name == "" {
 		return "a network whose name was not seen"
@@ -102,7 +158,6 @@ func podOf(a leak.Attachment) string {
 	return fact.Sayf("%s/%s", a.Pod.Namespace, a.Pod.Name)
 }
 
-// leasesAreGivenBack checks host-local's addresses.
 func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	l := heldBy(f)
 	leaked := map[string][]leak.Lease{}
@@ -181,7 +236,6 @@ func before(l leak.Look, since time.Time) bool { return !l.Boot.IsZero() && sinc
 
 func leakAge(f *fact.Facts) time.Duration { return cmp.Or(f.Options.Leak, leak.After) }
 
-// age rounds for people.
 func age(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

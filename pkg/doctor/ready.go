@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// networkIsReady names the missing step.
 func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Value.Network {
 		return nil, nil
@@ -41,7 +40,7 @@ func writersSay(f *fact.Facts) (said []string) {
 	return said[:min(len(said), fact.Listed)]
 }
 
-// agentProcesses returns CNIs' agents on the node's network, outside the examined containers.
+// agentProcesses leaves out the examined containers.
 func agentProcesses(f *fact.Facts) (found []fact.Process) {
 	for _, p := range f.Processes.Value {
 		reported := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })

@@ -14,6 +14,7 @@ const Max = 4096
 type Book struct {
 	held   []Attachment // in order of ADD
 	leaked []Attachment
+	stuck  []Attachment
 	leases int
 	looked bool
 }
@@ -47,16 +48,7 @@ func (b *Book) Doubt() { b.held = nil }
 // Look compares attachments with the node, and returns new leaks and former ones.
 func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	now := l.Attachments(b.held, after)
-	for _, a := range now {
-		if !slices.ContainsFunc(b.leaked, func(k Attachment) bool { return same(k, a) }) {
-			found = append(found, a)
-		}
-	}
-	for _, k := range b.leaked {
-		if !slices.ContainsFunc(now, func(a Attachment) bool { return same(k, a) }) {
-			freed = append(freed, k)
-		}
-	}
+	found, freed = without(now, b.leaked), without(b.leaked, now)
 	// An unobserved DEL removed these results.
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
 		leaks := slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
@@ -65,6 +57,22 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	b.looked = true
 	b.leaked, b.leases = now[:min(len(now), Max)], len(l.Leaked(after))
 	return found, freed
+}
+
+// Stuck returns those of sandboxes that newly cannot be stopped.
+func (b *Book) Stuck(now []Attachment) (found []Attachment) {
+	found = without(now, b.stuck)
+	b.stuck = now
+	return found
+}
+
+func without(all, known []Attachment) (rest []Attachment) {
+	for _, a := range all {
+		if !slices.ContainsFunc(known, func(k Attachment) bool { return same(k, a) }) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
 }
 
 // Held returns the remembered attachments.

@@ -47,8 +47,10 @@ type Look struct {
 	// Cached are libcni's cached results. If Complete, an ADD without a result was undone.
 	Cached   []Attachment
 	Complete bool
-	Leases   []Lease
-	Total    map[string]int
+	// Stopped are cached results of stopped sandboxes.
+	Stopped []Attachment
+	Leases  []Lease
+	Total   map[string]int
 	// More counts unexamined results and leases.
 	More int
 }

@@ -3,11 +3,13 @@ package node
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
@@ -16,8 +18,7 @@ import (
 )
 
 const (
-	// leakPace is the least time between scans, leakPatience their timeout. A scan lists the runtime's sandboxes, as
-	// kubelet does every second.
+	// leakPace is the least time between scans, leakPatience their timeout.
 	leakPace     = time.Minute
 	leakPatience = 5 * time.Second
 )
@@ -35,7 +36,7 @@ func (m *leaks) Wants(body event.Body) bool {
 	return false
 }
 
-// Event forgets calls if a DEL may have been missed, lest a leak be reported wrongly.
+// Event forgets calls if a DEL may have been missed.
 func (m *leaks) Event(e event.Event) {
 	doubt := false
 	switch b := e.Body.(type) {
@@ -94,7 +95,7 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 		case <-ctx.Done():
 			return
 		}
-		l, binDirs, err := doctor.Held(ctx, ask)
+		l, stuck, binDirs, err := doctor.Held(ctx, ask)
 		if err != nil {
 			n.log.Debug("what sandboxes hold of the network is not known", "error", err)
 			continue
@@ -104,7 +105,11 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 		}
 		m.mu.Lock()
 		found, freed := m.book.Look(l, o.Leaks.After)
+		late := m.book.Stuck(stuck.Attachments)
 		m.mu.Unlock()
+		if len(late) > 0 {
+			n.reportStuck(stuck, late, l.Time)
+		}
 		for _, a := range found {
 			reportLeak(n.log, n.name, a, l.Time, binDirs)
 		}
@@ -125,6 +130,20 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 		fields = append(fields, "del_failed", a.Tried, "because", a.Says)
 	}
 	log.Warn("ADD without DEL, and the sandbox is gone", append(fields, "remedy", free)...)
+}
+
+// reportStuck also adds a failed DEL of late to the node history.
+func (n *node) reportStuck(stuck doctor.Stuck, late []leak.Attachment, now time.Time) {
+	remedy := strings.Join(stuck.Remedy(), "; ")
+	n.log.Warn("sandboxes cannot be stopped", append(attachment(n.name, late[0]),
+		"verdict", stuck.Says(), "cause", event.LackConfiguration, "remedy", remedy)...)
+	for _, a := range late {
+		n.history.Add(control.Line{
+			Time: now, Namespace: a.Pod.Namespace, Pod: a.Pod.Name, PodUID: a.Pod.UID, Sandbox: a.ContainerID,
+			Command: "DEL", IfName: a.IfName, Network: a.Network, Result: control.Failed, Certain: true,
+			Cause: string(event.LackConfiguration), Verdict: stuck.Says(), Remedy: remedy,
+		})
+	}
 }
 
 func attachment(node string, a leak.Attachment) (fields []any) {

@@ -58,7 +58,7 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 		if l.Result == control.Late {
 			continue // its setup is another line
 		}
-		if l.Result == control.Hung || seen[l.TraceID] {
+		if l.Result == control.Hung || l.TraceID != "" && seen[l.TraceID] {
 			m.ordinary-- // its end is another line
 			continue
 		}

@@ -168,9 +168,12 @@ func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l contro
 func describe(l control.Line) string {
 	var b strings.Builder
 	call, took := strings.TrimSpace(l.Command+" "+l.IfName), text.Round(l.Duration)
-	if l.Result == control.Late {
+	switch {
+	case l.Result == control.Late:
 		fmt.Fprintf(&b, "%s  first connection late: %s after CNI %s\n", podOf(l), took, call)
-	} else {
+	case took == 0: // no plugin ran
+		fmt.Fprintf(&b, "%s  CNI %s  %s\n", podOf(l), call, l.Result)
+	default:
 		fmt.Fprintf(&b, "%s  CNI %s  %s: %s\n", podOf(l), call, l.Result, took)
 	}
 	if says := cmp.Or(l.Verdict, l.Error); says != "" {

@@ -5,7 +5,9 @@ package doctor
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 func (n *node) aged(id string, age time.Duration) (results, leases []string) {
@@ -111,4 +114,64 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 			t.Errorf("without a runtime: %+v %+v", c, of(report, "leaked-leases"))
 		}
 	}
+}
+
+// Without its network's configuration a sandbox cannot be stopped, and the remedy brings it back from libcni's cache.
+// A stop that fails because of a plugin, or of a file that containerd cannot read, does not get that remedy.
+func TestASandboxThatCannotBeStopped(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("odd")}}}, Plugins: map[string][]byte{"odd": rig.Script(`:`)}})
+	s := scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program, TOML: "[leaks]\nafter = \"5s\"\n"})
+	var ids []string
+	for _, name := range []string{"web-0", "web-1"} {
+		id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name})
+		harness.Check(t, err)
+		ids = append(ids, id)
+	}
+	stuck := func(level doctor.Level) []doctor.Finding {
+		return slices.DeleteFunc(of(n.examine(), "leaked-networks"), func(f doctor.Finding) bool { return f.Level != level })
+	}
+	stop := func(says string) {
+		t.Helper()
+		if err := n.rig.StopPod(n.ctx, ids[0]); err == nil || !strings.Contains(err.Error(), says) {
+			t.Fatalf("it was stopped, or failed otherwise: %v", err)
+		}
+	}
+	harness.Check(t, n.rig.AddPlugin("odd", rig.Script(`[ $CNI_COMMAND = DEL ] && fail 11 "no"`)))
+	stop("no")
+	none := func(why string) {
+		t.Helper()
+		if found := stuck(doctor.Problem); len(found) > 0 {
+			t.Errorf("%s: %+v", why, found)
+		}
+	}
+	none("the plugin fails")
+	harness.Check(t, n.rig.AddPlugin("odd", rig.Script(`:`)))
+	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
+	write(t, bad, "{")
+	harness.Until(n, "the network is not ready", func() bool { return len(of(n.examine(), "network-ready")) > 0 })
+	stop("not initialized")
+	none("the configuration is there")
+	if said := s.LogText(); strings.Contains(said, "sandboxes cannot be stopped") {
+		t.Error(said)
+	}
+
+	all, err := filepath.Glob(n.rig.CNIConfDir() + "/*")
+	harness.Check(t, err)
+	for _, file := range all {
+		harness.Check(t, os.Remove(file))
+	}
+	harness.Until(n, "the sandbox is found", func() bool { return len(stuck(doctor.Problem)) > 0 })
+	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "the configuration of network pods is gone", "pod shop/web-0", "libcni's cache", ids[0])
+	harness.Check(t, s.WaitLog(n.ctx, "sandboxes cannot be stopped", 1))
+	why := exec.Command(program, "why", "shop/web-0", "--config", s.Config())
+	out, err := why.Output()
+	harness.Check(t, err)
+	harness.Says(t, string(out), "CNI DEL eth0  failed", "1 sandbox cannot be stopped", "→ jq -r")
+
+	command, err := n.rig.Inside("")
+	harness.Check(t, err)
+	n.run(append(command, "sh", "-ec", f.Remedy[0])...)
+	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
+	harness.Check(t, n.rig.StopPod(n.ctx, ids[0]))
+	n.silent("leaked-networks")
 }

@@ -183,7 +183,7 @@ func served(a *fact.Agent, all []candidate) {
 	}
 }
 
-// rootOf returns a process's root directory, empty if it is ours or unknown.
+// rootOf is empty if the root is ours or unknown.
 func rootOf(pid int) string { return viewOf(pid, false).root }
 
 // viewOf returns a process's view. In a container, a process not known to share our view may see other files.

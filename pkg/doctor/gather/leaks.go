@@ -35,8 +35,10 @@ const (
 
 // resultFolders are libcni's, for runtimes (CacheDir) and for Multus (cniDir).
 func resultFolders() []string {
-	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
+	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
+
+const multusResults = "/var/lib/cni/multus/results"
 
 // leaseFolders are host-local's, each with one directory per network.
 func leaseFolders(f *fact.Facts) []string {
@@ -78,10 +80,19 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	if err != nil {
 		return l, fmt.Errorf("listing the sandboxes: %w", err)
 	}
+	running := map[string]bool{}
 	for _, s := range answer.GetItems() {
 		l.Alive[s.GetId()] = true
+		running[s.GetId()] = s.GetState() == cri.PodSandboxState_SANDBOX_READY
 	}
-	l.Cached = readResults(sees, results, l.Alive)
+	for _, a := range readResults(sees, results, running) {
+		switch {
+		case !l.Alive[a.ContainerID]:
+			l.Cached = append(l.Cached, a)
+		case filepath.Dir(a.File) != multusResults && a.IfName != "lo":
+			l.Stopped = append(l.Stopped, a)
+		}
+	}
 	if len(l.Leaked(f.Options.Leak)) > 0 || len(l.Attachments(nil, f.Options.Leak)) > 0 {
 		if err := others(ctx, f, conn, l.Alive); err != nil {
 			return l, err
@@ -91,7 +102,8 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 		_, err := os.Lstat(sees.path(file))
 		return err == nil
 	}
-	l.Cached = slices.DeleteFunc(l.Cached, func(a leak.Attachment) bool { return !still(a.File) })
+	undone := func(a leak.Attachment) bool { return !still(a.File) }
+	l.Cached, l.Stopped = slices.DeleteFunc(l.Cached, undone), slices.DeleteFunc(l.Stopped, undone)
 	l.Leases = slices.DeleteFunc(l.Leases, func(one leak.Lease) bool {
 		return !l.Alive[one.ContainerID] && !still(one.File)
 	})
@@ -216,10 +228,10 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// readResults reads the results of sandboxes that no longer exist, by the file's name.
-func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
+// readResults reads the results of sandboxes that do not run, by the file's name.
+func readResults(sees view, files []string, running map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
-		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
+		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return running[part] }) {
 			continue
 		}
 		text, since, err := readPlain(sees.path(file), resultMax)
