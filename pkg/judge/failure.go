@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -85,14 +86,35 @@ func blame(run *model.Image) *model.Image {
 	return run
 }
 
-// lastCommand returns the last command that a run started, which probably made it fail; nil if it was exec'd in the
-// run's own process.
+// lastCommand returns a run's last command that did not only sleep, which probably made it fail; nil if it was exec'd
+// in the run's own process.
 func lastCommand(run *model.Image) *model.Image {
-	if len(run.Children) == 0 {
-		return nil
-	}
-	if last := run.Children[len(run.Children)-1]; last.Run == nil && last.Process != run.Process {
-		return last
+	for _, last := range slices.Backward(run.Children) {
+		switch {
+		case last.Run != nil || last.Process == run.Process:
+			return nil
+		case !onlySlept(last):
+			return last
+		}
 	}
 	return nil
+}
+
+func onlySlept(im *model.Image) bool {
+	var slept int64
+	for f, w := range model.Each[*model.Wait](im.Facts) {
+		if w.Kind == event.WaitSleep {
+			slept += f.When.End - f.When.Start
+		}
+	}
+	return slept > (im.End-im.Start)/2 && !im.Failed()
+}
+
+func triedBefore(run, last *model.Image) (n int) {
+	for _, c := range run.Children {
+		if c != last && c.Name == last.Name && c.Code == last.Code {
+			n++
+		}
+	}
+	return n
 }

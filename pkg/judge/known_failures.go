@@ -201,6 +201,11 @@ func ofChainedPlugins() []KnownFailure {
 			"ls /lib/modules/$(uname -r)", "containerd/containerd#12953", "running [/usr/sbin/iptables -t nat -A CNI-DN-1 -m comment --wait]: exit status 4: Warning: Extension comment revision 0 not supported, missing kernel module?",
 		},
 		{
+			"", `refused NFT_MSG_\w+ \((EINVAL|ENOENT|EOPNOTSUPP)\)`,
+			"run that command by hand in the same network namespace: nft has no lock, so the kernel refused the rule (a missing module, chain or option)",
+			"lsmod; iptables --version", "microsoft/WSL#11884", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)",
+		},
+		{
 			"", `currently holding the xtables lock`,
 			"shorten what the holder of /run/xtables.lock does (fuser -v /run/xtables.lock names it): run kube-proxy in mode nftables or raise its minSyncPeriod",
 			"fuser -v /run/xtables.lock", "istio/istio#58507", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock; still 4s 0us time ahead to have a chance to grab the lock...",

@@ -112,7 +112,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"portmap", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock", "minSyncPeriod"},
 		{"portmap", "running [/usr/sbin/iptables -t nat -A X --wait]: exit status 4: iptables v1.8.9 (nf_tables):  RULE_APPEND failed (Invalid argument): rule in chain X", ""},
 		{"mesh", "could not apply iptables rules: exit status 4", ""},
-		{"iptables-nft", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)", ""},
+		{"iptables-nft", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)", "by hand"},
+		{"iptables", ", because the kernel refused NFT_MSG_NEWRULE (EBUSY)", ""},
 		{"portmap", "exit status 2: iptables v1.8.3 (legacy): Couldn't load target `CNI-ab775a86f094eaf654e6e888':No such file or directory", ""},
 		// Busy, not supported, not found
 		{"sriov", "failed to set netlink MAC address: device or resource busy", ""},

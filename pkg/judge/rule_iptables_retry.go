@@ -69,7 +69,6 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	return sum, steps
 }
 
-// pauses are the times before a retry.
 type pauses struct {
 	time time.Duration
 	n    int

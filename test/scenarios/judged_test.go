@@ -113,6 +113,7 @@ func TestReportsAreJudged(t *testing.T) {
 	old := t.TempDir()
 	gaveUp := filepath.Join(old, "gave-up") // one line per failure
 	harness.Check(t, os.WriteFile(filepath.Join(old, "iptables"), []byte("#!/bin/sh\nexec 9>/run/xtables.lock; flock -n 9 || { echo >>"+gaveUp+"; exit 4; }\n"), 0o755))
+	const refused = "iptables-nft --wait -t filter -A OUTPUT -p tcp -j MASQUERADE" // only in nat
 	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
 	s := set(t, rig.Options{
 		Env:  []string{"PATH=" + path + ":" + os.Getenv("PATH")},
@@ -120,6 +121,9 @@ func TestReportsAreJudged(t *testing.T) {
 		Plugins: map[string][]byte{
 			"dozens":   onAdd(`i=0; while [ $i -lt 300 ]; do iptables -w -t nat -S >/dev/null; i=$((i+1)); done`),
 			"retrier":  onAdd(`until ` + old + `/iptables -t nat -S; do sleep 1; done`),
+			"refused":  onAdd(`for _ in 1 2 3; do ` + refused + ` || sleep 0.5; done; iptables-nft --wait -t nat -S >/dev/null`),
+			"gave-up":  onAdd(`for _ in 1 2; do ` + refused + ` || sleep 0.3; done; fail 999 "could not apply the rules"`),
+			"locked":   onAdd(`for _ in 1 2; do ` + old + `/iptables || sleep 0.3; done; fail 999 "could not apply the rules"`),
 			"adapters": onAdd(`powershell Get-NetAdapter; powershell Get-NetIPAddress`),
 			"adapter":  onAdd(`Get-NetAdapter`),
 			"leaver":   onAdd(`watcher 2 & :`),
@@ -145,6 +149,18 @@ func TestReportsAreJudged(t *testing.T) {
 			return holdFor(s, xtablesLock(rig.Net{}), func() bool { lines, _ := os.ReadFile(gaveUp); return len(lines) > 0 })
 		},
 		cause: "iptables_retry", says: `iptables exited with 4 \(lock held\) and ran again`, report: "istio/istio#51739",
+	}, {
+		name: "iptables-nft, refused and tried again", control: idle, chain: with("refused"),
+		cause: "iptables_retry", report: "microsoft/WSL#11884",
+		says: `until iptables-nft, which exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), was run again \(3 times`,
+	}, {
+		name: "iptables-nft, refused to the end", control: idle, chain: with("gave-up"), fails: true,
+		cause: "plugin_error", report: "microsoft/WSL#11884",
+		says: `"could not apply the rules"; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\) \(2 times\)`,
+	}, {
+		name: "iptables' lock, taken to the end", control: idle, chain: []rig.Plugin{unmasked, rig.Test("locked")}, fails: true,
+		before: func(s *scene, n rig.Net) func() { return hold(s.T, xtablesLock(n)) },
+		cause:  "plugin_error", says: `"could not apply the rules"; its last command: iptables exited 4 \(2 times\)`,
 	}, {
 		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
 		cause: "ipv6_dad", says: `plugin bridge waited for IPv6 duplicate address detection( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
