@@ -92,6 +92,9 @@ func (l lines) hung(f *pipeline.Hung) {
 		"plugin", f.Plugin,
 		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(f.At-f.Since))),
 	}
+	if f.Asks != "" {
+		fields = append(fields, "asks", f.Asks, "agent", f.Agent)
+	}
 	if f.Polls != "" {
 		fields = append(fields, "polls", f.Polls)
 	}

@@ -61,8 +61,12 @@ func list(out io.Writer, calls []control.Call) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range calls {
+		waits := cmp.Or(c.Polls, c.Waits)
+		if c.Asks != "" && c.Polls == "" {
+			waits = cmp.Or(c.Agent, "an agent") + " at " + c.Asks
+		}
 		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
-			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, waits)
 	}
 	return w.Flush()
 }
