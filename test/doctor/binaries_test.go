@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"debug/elf"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,6 +26,11 @@ func TestAPluginThatCannotBeRunIsFound(t *testing.T) {
 			n.silent("cni-binaries")
 		})
 	}
+	foreign, err := os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "portmap"))
+	harness.Check(t, err)
+	foreign[18], foreign[19] = byte(elf.EM_XTENSA), 0 // e_machine
+	harness.Check(t, n.rig.AddPlugin("portmap", foreign))
+	n.finds("cni-binaries", doctor.Problem, "portmap cannot be run", "portmap is built for xtensa, this node is ", "replace ")
 	harness.Check(t, n.rig.AddPlugin("portmap", nil))
 	n.finds("cni-binaries", doctor.Problem, "portmap is empty")
 	harness.Check(t, os.Remove(filepath.Join(n.rig.CNIBinDir(), "portmap")))

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-func (s *scene) leases(n rig.Net) {
+func (s *scene) leases(n rig.Net) *exec.Cmd {
 	s.Helper()
 	server, err := exec.LookPath("dnsmasq")
 	if err != nil {
@@ -41,9 +41,11 @@ func (s *scene) leases(n rig.Net) {
 	for range 50 {
 		last = last.Next()
 	}
-	s.daemon(exec.Command(server, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=",
+	cmd := exec.Command(server, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=",
 		"--interface="+n.Bridge, "--bind-interfaces", "--dhcp-authoritative", "--no-ping", "--dhcp-reply-delay=1",
-		"--dhcp-leasefile="+filepath.Join(s.TempDir(), "leases"), fmt.Sprintf("--dhcp-range=%s,%s,1h", first, last)))
+		"--dhcp-leasefile="+filepath.Join(s.TempDir(), "leases"), fmt.Sprintf("--dhcp-range=%s,%s,1h", first, last))
+	s.daemon(cmd)
+	return cmd
 }
 
 func (s *scene) daemon(cmd *exec.Cmd) {
@@ -62,7 +64,7 @@ func (s *scene) daemon(cmd *exec.Cmd) {
 	})
 }
 
-// The daemon of the dhcp plugin, with a slow DHCP server.
+// The daemon of the dhcp plugin, with a slow DHCP server, with none, and without the daemon.
 func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	const socket = "/run/cniscope-scenario/dhcp.sock" // appears in the verdict
@@ -71,10 +73,11 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	n := s.network("leased", rig.Bridge(rig.Conf{
 		"isGateway": false, "ipMasq": false, "ipam": rig.Conf{"type": "dhcp", "daemonSocketPath": socket},
 	}))
-	s.leases(n)
+	server := s.leases(n)
 	tools, err := rig.Tools("cni/dhcp")
 	harness.Check(t, err)
-	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket)
+	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket,
+		"-timeout", "3s", "-resendmax", "1s", "-resendtimeout", "5s")
 	s.daemon(daemon)
 	harness.Eventually(s, func() error { _, err := os.Stat(socket); return err })
 
@@ -108,5 +111,18 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	}
 	for _, x := range call.Below("command") {
 		t.Errorf("a command that nobody ran: %s", x.Name)
+	}
+	for _, gone := range []struct {
+		process      *exec.Cmd
+		says, report string
+	}{
+		{server, `dhcp exited 1: code 999: "error calling DHCP.Allocate: no more tries"`, "containernetworking/cni#329"},
+		{daemon, `dhcp exited 1: code 999: "error dialing DHCP daemon: dial unix ` + socket, "k8snetworkplumbingwg/multus-cni#1031"},
+	} {
+		harness.Check(t, gone.process.Process.Kill())
+		_ = gone.process.Wait()
+		call := s.add(rig.PodOptions{}, true)
+		harness.Says(t, call.Attrs["cniscope.verdict"], gone.says)
+		harness.Equal(t, call.Attrs["cniscope.report"], gone.report, "the report")
 	}
 }

@@ -5,9 +5,12 @@ package scenarios
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -70,6 +73,37 @@ func TestWhatAPluginAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The plugin's words are on a call that fails at once, also on the first one, and while system-call tracing is off.
+func TestTheWordsOfAFastFailure(t *testing.T) {
+	s := set(t, rig.Options{}, "[probe]\nlinger = \"1s\"\n")
+	n := s.network("moved", rig.Bridge())
+	for _, args := range [][]string{
+		{"link", "add", n.Bridge, "type", "bridge"}, {"link", "set", n.Bridge, "up"}, {"addr", "add", "10.244.1.1/24", "dev", n.Bridge},
+	} {
+		harness.Check(t, exec.Command("ip", args...).Run())
+	}
+	for range 5 {
+		call := s.add(rig.PodOptions{}, true) // waits for longer than the linger
+		want := fmt.Sprintf(`"%s" already has an IP address different from %s/%d"`, n.Bridge, n.Subnet.Addr().Next(), n.Subnet.Bits())
+		harness.Says(t, call.Attrs["cniscope.verdict"], want)
+		harness.Says(t, call.Attrs["cniscope.remedy"], "ip link delete "+n.Bridge)
+		harness.Equal(t, call.Attrs["cniscope.report"], "flannel-io/flannel#1850", "the report")
+	}
+}
+
+// A sandbox that fails after its plugins succeeded is the runtime's failure.
+func TestASandboxThatFailsAfterItsPlugins(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	s.network("pods", rig.Bridge())
+	s.add(rig.PodOptions{}, false) // tells that the runtime reports sandboxes by NRI
+	call := s.add(rig.PodOptions{Config: func(c *cri.PodSandboxConfig) {
+		c.Linux.Sysctls = map[string]string{"kernel.nothing": "1"}
+	}}, true)
+	harness.Equal(t, call.Attrs["cniscope.cause"], "runtime", "the cause")
+	harness.Says(t, call.Attrs["cniscope.verdict"], "every plugin succeeded, but the runtime removed the network")
+	harness.Says(t, call.Attrs["cniscope.remedy"], "kubectl describe pod")
 }
 
 // Thirty pods wait for rtnl and learn its holder; a single pod does not.
