@@ -38,6 +38,9 @@ func stuckOf(f *fact.Facts) Stuck {
 	return Stuck{Attachments: f.Held.Value.Stopped, dir: d.Dir}
 }
 
+// Of returns one of them.
+func (s Stuck) Of(a leak.Attachment) Stuck { return Stuck{[]leak.Attachment{a}, s.dir} }
+
 // Says is empty without sandboxes.
 func (s Stuck) Says() string {
 	sandboxes, networks := map[string]bool{}, []string{}

@@ -134,14 +134,14 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 
 // reportStuck also adds a failed DEL of late to the node history.
 func (n *node) reportStuck(stuck doctor.Stuck, late []leak.Attachment, now time.Time) {
-	remedy := strings.Join(stuck.Remedy(), "; ")
 	n.log.Warn("sandboxes cannot be stopped", append(attachment(n.name, late[0]),
-		"verdict", stuck.Says(), "cause", event.LackConfiguration, "remedy", remedy)...)
+		"verdict", stuck.Says(), "cause", event.LackConfiguration, "remedy", strings.Join(stuck.Remedy(), "; "))...)
 	for _, a := range late {
+		one := stuck.Of(a)
 		n.history.Add(control.Line{
 			Time: now, Namespace: a.Pod.Namespace, Pod: a.Pod.Name, PodUID: a.Pod.UID, Sandbox: a.ContainerID,
 			Command: "DEL", IfName: a.IfName, Network: a.Network, Result: control.Failed, Certain: true,
-			Cause: string(event.LackConfiguration), Verdict: stuck.Says(), Remedy: remedy,
+			Cause: string(event.LackConfiguration), Verdict: one.Says(), Remedy: strings.Join(one.Remedy(), "; "),
 		})
 	}
 }

@@ -119,3 +119,19 @@ func TestShowLastWithoutASpool(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
+
+// A call that waits for an agent is listed with the agent, and not with the kernel's function.
+func TestTheAgentOfACallIsListed(t *testing.T) {
+	for want, c := range map[string]control.Call{
+		"dhcp at /run/cni/dhcp.sock":     {Waits: "futex_do_wait", Asks: "/run/cni/dhcp.sock", Agent: "dhcp"},
+		"an agent at /run/cni/dhcp.sock": {Asks: "/run/cni/dhcp.sock"},
+		"/run/store.lock":                {Waits: "do_nanosleep", Asks: "/run/agent.sock", Polls: "/run/store.lock"},
+		"do_nanosleep":                   {Waits: "do_nanosleep"},
+	} {
+		var out strings.Builder
+		harness.Check(t, list(&out, []control.Call{c}))
+		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
+			t.Errorf("want %s:\n%s", want, out.String())
+		}
+	}
+}

@@ -261,5 +261,8 @@ func result(l control.Line) string {
 	case control.Hung:
 		return fmt.Sprintf("%s  HUNG for %s", call, took)
 	}
+	if l.Duration == 0 { // no plugin ran
+		return fmt.Sprintf("%s  %s", call, strings.ToUpper(string(l.Result)))
+	}
 	return fmt.Sprintf("%s  %s: %s", call, strings.ToUpper(string(l.Result)), took)
 }

@@ -55,7 +55,10 @@ func Of(line control.Line) (n Notice, ok bool) {
 		happened += fmt.Sprintf(" took %s", took)
 	case control.Failed:
 		n.Reason = Failed
-		happened += fmt.Sprintf(" failed after %s", took)
+		happened += " failed"
+		if took > 0 { // a plugin ran
+			happened += fmt.Sprintf(" after %s", took)
+		}
 	case control.Hung:
 		n.Reason = Hung
 		happened += fmt.Sprintf(" is not over after %s", took)
