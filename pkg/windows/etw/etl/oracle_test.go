@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 	"github.com/cniscope/cniscope/test/harness"
@@ -264,79 +263,4 @@ func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 func (e *happening) sentBy(p place) bool {
 	return strings.HasPrefix(e.kind, "Windows Kernel/") || strings.HasPrefix(e.kind, "KernelTraceControl/") || p.pid == etw.NoPID ||
 		strconv.Itoa(int(p.pid)) == e.fields["PID"] && strconv.Itoa(int(p.tid)) == e.fields["TID"]
-}
-
-type taker struct {
-	soon    []uint32
-	changes []etw.Change
-	at      int64
-	lost    uint64
-}
-
-func (k *taker) Soon(pid uint32, _ int64) { k.soon = append(k.soon, pid) }
-func (k *taker) Take(c etw.Change)        { k.changes = append(k.changes, c) }
-func (k *taker) Lost(n uint64)            { k.lost += n }
-func (k *taker) Advance(read int64)       { k.at = read }
-
-// Each process appears once, below the oracle's parent.
-func TestTheTreeIsTheOracles(t *testing.T) {
-	forEachRecording(t, func(t *testing.T, base string, data []byte) {
-		tr := readTrace(t, data)
-		k := &taker{}
-		s := etw.NewSequencer(k, 75*time.Millisecond)
-		for _, p := range tr.processes {
-			s.Advance(p.Time)
-			s.Take(p)
-		}
-		s.Advance(1 << 62)
-		if s.Stats().Late > 0 || !slices.IsSortedFunc(k.changes, func(a, b etw.Change) int { return cmp.Compare(a.Time, b.Time) }) {
-			t.Errorf("they are not in order; %d were late", s.Stats().Late)
-		}
-		parents := map[uint32]uint32{}
-		for _, c := range k.changes {
-			switch {
-			case c.Kind == proctracker.Ended:
-			case c.Present && parents[c.PID] != 0:
-				t.Errorf("%d is there twice", c.PID)
-			default:
-				parents[c.PID] = c.Parent
-			}
-		}
-		for kind, what := range map[proctracker.Kind]etw.What{proctracker.Began: etw.Start, proctracker.Ended: etw.End} {
-			told := map[etw.GUID]int{}
-			for _, p := range tr.processes {
-				if p.What == what {
-					told[p.Provider]++
-				}
-			}
-			n := 0
-			for _, c := range k.changes {
-				if c.Kind == kind && !c.Present {
-					n++
-				}
-			}
-			if want := max(told[etw.KernelProcess], told[etw.SystemProcess]); n != want {
-				t.Errorf("of each %s told by two sessions one is made: %d, want %d", what, n, want)
-			}
-		}
-		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
-			t.Skip("nobody says what is in it")
-		}
-		starts := 0
-		for _, e := range readOracle(t, base+".baseline.txt").events {
-			pid, _ := strconv.Atoi(strings.ReplaceAll(e.fields["ProcessID"], ",", ""))
-			switch e.kind {
-			case "Windows Kernel/Process/Start":
-				starts++
-				fallthrough
-			case "Windows Kernel/Process/DCStart":
-				if parent := strings.ReplaceAll(e.fields["ParentID"], ",", ""); strconv.Itoa(int(parents[uint32(pid)])) != parent {
-					t.Errorf("%d is below %d, Microsoft has it below %s", pid, parents[uint32(pid)], parent)
-				}
-			}
-		}
-		if len(k.soon) != starts {
-			t.Errorf("%d starts were announced, there are %d", len(k.soon), starts)
-		}
-	})
 }
