@@ -1,7 +1,6 @@
 package proctracker
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -34,21 +33,6 @@ type item struct {
 	used    event.Usage
 	// the exit had no notice
 	unseen bool
-}
-
-// put gives late events the current time, so that ticks stay true.
-func (t *Tracker) put(i *item) {
-	if i.time < t.passed {
-		t.stats.Late++
-		i.time = t.passed
-	}
-	t.queued(i)
-}
-
-// queued keeps events in order of time and arrival.
-func (t *Tracker) queued(i *item) {
-	at, _ := slices.BinarySearchFunc(t.queue, i.time, func(x *item, time int64) int { return cmp.Or(cmp.Compare(x.time, time), -1) })
-	t.queue = slices.Insert(t.queue, at, i)
 }
 
 // Advance delivers the events until read less the window, and a tick. Take earlier notices first. lag is

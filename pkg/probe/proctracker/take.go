@@ -1,6 +1,7 @@
 package proctracker
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -266,9 +267,20 @@ func (t *Tracker) Lost(n uint64) {
 	}
 }
 
+// put keeps events in order of time and arrival. Late ones get the current time, so that ticks stay true.
+func (t *Tracker) put(i *item) {
+	if i.time < t.passed {
+		t.stats.Late++
+		i.time = t.passed
+	}
+	later := func(x *item, time int64) int { return cmp.Or(cmp.Compare(x.time, time), -1) }
+	at, _ := slices.BinarySearchFunc(t.queue, i.time, later)
+	t.queue = slices.Insert(t.queue, at, i)
+}
+
 // lose affects calls in progress at that time.
 func (t *Tracker) lose(at int64, reason string, n uint64, of *root) {
-	t.queued(&item{time: max(at, t.passed), lost: t.lost(reason, n, of)})
+	t.put(&item{time: max(at, t.passed), lost: t.lost(reason, n, of)})
 }
 
 func (t *Tracker) lost(reason string, n uint64, of *root) *event.Lost {
