@@ -28,12 +28,24 @@ func (s *Side) leave(p *LifeProcess) {
 	})
 }
 
-func (s *Side) disconnect(root Key) {
-	s.account(root, func(a *LifeAccount) { a.Conns = max(a.Conns-1, 0) })
+func (s *Side) disconnect(gone func(*InsideConn) bool) {
+	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
+		is := gone(c)
+		if is {
+			s.account(c.P.Root, func(a *LifeAccount) { a.Conns = max(a.Conns-1, 0) })
+		}
+		return is
+	})
 }
 
-func (s *Side) hangUp(root Key) {
-	s.account(root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
+func (s *Side) hangUp(gone func(*InsideStream) bool) {
+	removeFrom(s.Inside.Streams, func(_ uint64, t *InsideStream) bool {
+		is := gone(t)
+		if is {
+			s.account(t.Root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
+		}
+		return is
+	})
 }
 
 func (s *Side) account(root Key, change func(*LifeAccount)) {

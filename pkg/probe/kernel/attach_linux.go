@@ -15,7 +15,7 @@ import (
 )
 
 // The exit comes first: a fork without its exit would leave a process in the table.
-var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
+var lifeHooks = []string{"on_exit", "on_fork", "on_exec"}
 
 // insideHooks are in order of attachment.
 var insideHooks = []struct {
@@ -102,12 +102,14 @@ func sizeOf[T btf.Type](types *btf.Spec, name string) uint32 {
 
 type attachments []link.Link
 
-func (a *attachments) attach(program *ebpf.Program) error {
-	l, err := link.AttachTracing(link.TracingOptions{Program: program})
-	if err != nil {
-		return fmt.Errorf("attaching %s: %w", program, err)
+func (a *attachments) attach(programs ...*ebpf.Program) error {
+	for _, program := range programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			return fmt.Errorf("attaching %s: %w", program, err)
+		}
+		*a = append(*a, l)
 	}
-	*a = append(*a, l)
 	return nil
 }
 
@@ -170,20 +172,13 @@ func (g *Gate) Open(now int64) (opened bool, err error) {
 }
 
 func (g *Gate) attach() error {
-	for _, program := range g.calls {
-		if err := g.attached.attach(program); err != nil {
-			return err
-		}
+	if err := g.attached.attach(g.calls...); err != nil {
+		return err
 	}
 	if err := g.before.look(); err != nil {
 		return err
 	}
-	for _, program := range g.rest {
-		if err := g.attached.attach(program); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.attached.attach(g.rest...)
 }
 
 // Try finds a refusal early, and loads the code.
@@ -210,11 +205,9 @@ func (d *demand) follow(now int64, on bool) error {
 		d.total.Add(now - d.since.Swap(0))
 		return d.attached.close()
 	}
-	for _, program := range d.programs {
-		if err := d.attached.attach(program); err != nil {
-			d.programs = nil
-			return errors.Join(err, d.attached.close())
-		}
+	if err := d.attached.attach(d.programs...); err != nil {
+		d.programs = nil
+		return errors.Join(err, d.attached.close())
 	}
 	d.since.Store(now)
 	return nil

@@ -111,10 +111,8 @@ func (s *Side) attachFunctions() error {
 	for _, h := range functionHooks {
 		programs = append(programs, h.programs()...)
 	}
-	for _, program := range s.named(programs) {
-		if err := s.functions.attach(program); err != nil {
-			return err
-		}
+	if err := s.functions.attach(s.named(programs)...); err != nil {
+		return err
 	}
 	s.Gate.calls, s.Gate.rest = s.named(waitHooks), s.named(lockHooks)
 	s.Gate.talk.programs, s.Gate.misses.programs = s.named(talkHooks), s.named([]string{missHook})
@@ -168,17 +166,11 @@ const (
 	asBefore          = 0x60
 )
 
-func timeouts() (table [512]uint8) {
-	for number, how := range map[int]uint8{
+func timeouts() [512]uint8 {
+	return byNumber(legacyTimeouts(), map[int]uint8{
 		unix.SYS_EPOLL_PWAIT: inMilliseconds + 3, unix.SYS_EPOLL_PWAIT2: asTimespec + 3,
 		unix.SYS_PPOLL: asTimespec + 2, unix.SYS_PSELECT6: asTimespec + 4,
 		unix.SYS_RT_SIGTIMEDWAIT: asTimespec + 2, unix.SYS_FUTEX: asTimespecOfFutex + 3,
 		unix.SYS_NANOSLEEP: always, unix.SYS_CLOCK_NANOSLEEP: always, unix.SYS_RESTART_SYSCALL: asBefore,
-	} {
-		table[number] = how
-	}
-	for number, how := range legacyTimeouts() {
-		table[number] = how
-	}
-	return table
+	})
 }

@@ -1,11 +1,11 @@
 package kernel
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -17,16 +17,8 @@ const numbering = "on_number"
 func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 	alone = spec.Copy()
 	delete(spec.Programs, numbering)
-	for name := range alone.Programs {
-		if name != numbering {
-			delete(alone.Programs, name)
-		}
-	}
-	for name := range alone.Maps {
-		if !strings.HasPrefix(name, ".") {
-			delete(alone.Maps, name)
-		}
-	}
+	maps.DeleteFunc(alone.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return name != numbering })
+	maps.DeleteFunc(alone.Maps, func(name string, _ *ebpf.MapSpec) bool { return !strings.HasPrefix(name, ".") })
 	return alone
 }
 
@@ -43,22 +35,20 @@ func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 }
 
 // Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads. It fails in the initial namespace.
-func (s *Side) Numbers() ([]Key, error) {
+func (s *Side) Numbers() (keys []Key, err error) {
 	if s.numbers == nil {
 		return nil, errors.New("the kernel does not list processes")
 	}
 	list, err := s.numbers.Open()
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, err
 	}
 	defer list.Close()
 	raw, err := io.ReadAll(list)
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, err
 	}
-	keys := make([]Key, len(raw)/binary.Size(Key{}))
-	if err := binary.Read(bytes.NewReader(raw), binary.NativeEndian, keys); err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
-	}
-	return keys, nil
+	keys = make([]Key, len(raw)/binary.Size(Key{}))
+	_, err = binary.Decode(raw, binary.NativeEndian, keys)
+	return keys, err
 }

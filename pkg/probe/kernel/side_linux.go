@@ -79,10 +79,8 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 		return nil, err
 	}
 	anchors(s)
-	for _, h := range lifeHooks {
-		if err := s.attached.attach(s.Programs[h]); err != nil {
-			return nil, unsupported(err)
-		}
+	if err := s.attached.attach(s.named(lifeHooks)...); err != nil {
+		return nil, unsupported(err)
 	}
 	types, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -79,29 +79,31 @@ func calls() map[InsideClass]syscalls {
 }
 
 // texts are reported for slow or failed calls; bit 0 is the first.
-func texts() (table [512]uint8) {
-	for number, which := range map[int]uint8{
+func texts() [512]uint8 {
+	return byNumber(map[int]uint8{
 		unix.SYS_MOUNT:      0b0111, // source, target, type
 		unix.SYS_UMOUNT2:    0b0001,
 		unix.SYS_MOVE_MOUNT: 0b1010, // source, target
-	} {
-		table[number] = which
+	})
+}
+
+// byNumber is a table of system calls in the kernel side.
+func byNumber(all ...map[int]uint8) (table [512]uint8) {
+	for _, values := range all {
+		for number, value := range values {
+			table[number] = value
+		}
 	}
 	return table
 }
 
 // paths are the path arguments, from 1, of calls that poll files or make lock files (bpf/misses.h).
-func paths() (table [512]uint8) {
-	for _, places := range []map[int]uint8{legacyPaths(), {
+func paths() [512]uint8 {
+	return byNumber(legacyPaths(), map[int]uint8{
 		unix.SYS_OPENAT: 2, unix.SYS_OPENAT2: 2, unix.SYS_NEWFSTATAT: 2, unix.SYS_STATX: 2, unix.SYS_FACCESSAT: 2,
 		unix.SYS_FACCESSAT2: 2, unix.SYS_READLINKAT: 2, unix.SYS_INOTIFY_ADD_WATCH: 2,
 		unix.SYS_MKDIRAT: 2, unix.SYS_SYMLINKAT: 3, unix.SYS_LINKAT: 4,
-	}} {
-		for number, place := range places {
-			table[number] = place
-		}
-	}
-	return table
+	})
 }
 
 const lasted = time.Millisecond

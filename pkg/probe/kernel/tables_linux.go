@@ -84,15 +84,9 @@ func flag(is bool) uint32 {
 // ForgetCalls drops pending calls and connections, after the gate closed.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
-	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
-		s.disconnect(c.P.Root)
-		return true
-	})
+	s.disconnect(func(*InsideConn) bool { return true })
 	clearMap[InsidePair, InsideHalf](s.Inside.Pairs)
-	removeFrom(s.Inside.Streams, func(_ uint64, t *InsideStream) bool {
-		s.hangUp(t.Root)
-		return true
-	})
+	s.hangUp(func(*InsideStream) bool { return true })
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
 	s.forgetPipes()
 }
@@ -104,20 +98,8 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 	untracked := func(tgid uint32) bool {
 		return !numbers[tgid] && errors.Is(s.Life.Processes.Lookup(tgid, &p), ebpf.ErrKeyNotExist)
 	}
-	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
-		if follows(c.P.Self) || !untracked(c.P.Self.Tgid) {
-			return false
-		}
-		s.disconnect(c.P.Root)
-		return true
-	})
-	removeFrom(s.Inside.Streams, func(_ uint64, t *InsideStream) bool {
-		if !untracked(t.Self.Tgid) {
-			return false
-		}
-		s.hangUp(t.Root)
-		return true
-	})
+	s.disconnect(func(c *InsideConn) bool { return !follows(c.P.Self) && untracked(c.P.Self.Tgid) })
+	s.hangUp(func(t *InsideStream) bool { return untracked(t.Self.Tgid) })
 	var conn InsideConn
 	removeFrom(s.Inside.Pairs, func(_ InsidePair, h *InsideHalf) bool {
 		return s.Inside.Conns.Lookup(h.Sk, &conn) != nil || conn.Ino != h.Ino
