@@ -143,55 +143,47 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 
 // Gate attaches and detaches system-call tracing, from one goroutine.
 type Gate struct {
-	calls, rest []*ebpf.Program
+	calls demand
+	// rest is attached after calls and the look for earlier connections.
+	rest []*ebpf.Program
 	// talk is empty if calls traces agents' streams.
 	talk, misses demand
 	missed       *ebpf.Map // the tally of misses
 	before       *past
-	attached     attachments
 	tried        time.Duration
-
-	closed atomic.Int64 // total ns open, until the last close
-	since  atomic.Int64 // monotonic ns; 0 while closed
 }
 
 // IsOpen is safe for concurrent use.
-func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
+func (g *Gate) IsOpen() bool { return g.calls.since.Load() != 0 }
 
 // Open attaches: 0.5 ms idle, up to 48 ms in a busy virtual machine. Then it looks for earlier connections.
 func (g *Gate) Open(now int64) (opened bool, err error) {
-	if g.IsOpen() || len(g.calls) == 0 {
+	if g.IsOpen() || len(g.calls.programs) == 0 {
 		return false, nil
 	}
-	if err := g.attach(); err != nil {
-		_ = g.attached.close()
-		return false, err
-	}
-	g.since.Store(now)
-	return true, nil
+	err = g.calls.follow(now, true)
+	return err == nil, err
 }
 
-func (g *Gate) attach() error {
-	if err := g.attached.attach(g.calls...); err != nil {
-		return err
-	}
+func (g *Gate) attachRest() error {
 	if err := g.before.look(); err != nil {
 		return err
 	}
-	return g.attached.attach(g.rest...)
+	return g.calls.attached.attach(g.rest...)
 }
 
 // Try finds a refusal early, and loads the code.
 func (g *Gate) Try() error {
 	began := time.Now()
-	err := errors.Join(g.attach(), g.FollowTalk(0, true), g.FollowMisses(0, true))
+	err := errors.Join(g.calls.follow(0, true), g.FollowTalk(0, true), g.FollowMisses(0, true))
 	g.tried = time.Since(began)
-	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false), g.FollowMisses(0, false))
+	return errors.Join(err, g.calls.follow(0, false), g.FollowTalk(0, false), g.FollowMisses(0, false))
 }
 
 // demand is attached only when needed: it slows all system calls of the node.
 type demand struct {
 	programs []*ebpf.Program
+	then     func() error // after attaching; may be nil
 	attached attachments
 	// ns until the last detaching; since is 0 while detached
 	total, since atomic.Int64
@@ -205,7 +197,11 @@ func (d *demand) follow(now int64, on bool) error {
 		d.total.Add(now - d.since.Swap(0))
 		return d.attached.close()
 	}
-	if err := d.attached.attach(d.programs...); err != nil {
+	err := d.attached.attach(d.programs...)
+	if err == nil && d.then != nil {
+		err = d.then()
+	}
+	if err != nil {
 		d.programs = nil
 		return errors.Join(err, d.attached.close())
 	}
@@ -244,12 +240,9 @@ func (g *Gate) FollowMisses(now int64, on bool) error {
 // Talked is how long talk was attached.
 func (g *Gate) Talked(now int64) time.Duration { return g.talk.lasted(now) }
 
-// Searched is how long polled files were traced.
-func (g *Gate) Searched(now int64) time.Duration { return g.misses.lasted(now) }
-
 func (g *Gate) put() (err error) {
-	err = errors.Join(g.attached.close(), g.talk.attached.close(), g.misses.attached.close(), g.before.close())
-	g.calls, g.rest, g.talk.programs, g.misses.programs, g.before = nil, nil, nil, nil, nil
+	err = errors.Join(g.calls.attached.close(), g.talk.attached.close(), g.misses.attached.close(), g.before.close())
+	g.calls.programs, g.rest, g.talk.programs, g.misses.programs, g.before = nil, nil, nil, nil, nil
 	return err
 }
 
@@ -257,18 +250,7 @@ func (g *Gate) put() (err error) {
 func (g *Gate) Tried() time.Duration { return g.tried }
 
 // Close detaches. Reattaching soon costs 13 ms.
-func (g *Gate) Close(now int64) error {
-	if since := g.since.Swap(0); since != 0 {
-		g.closed.Add(now - since)
-	}
-	return g.attached.close()
-}
+func (g *Gate) Close(now int64) error { return g.calls.follow(now, false) }
 
 // Attached is how long the gate was open.
-func (g *Gate) Attached(now int64) time.Duration {
-	d := g.closed.Load()
-	if since := g.since.Load(); since != 0 {
-		d += now - since
-	}
-	return time.Duration(d)
-}
+func (g *Gate) Attached(now int64) time.Duration { return g.calls.lasted(now) }

@@ -189,7 +189,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 		switch {
 		case program == nil:
 		case h.demand && h.feature == "":
-			s.Gate.calls = append(s.Gate.calls, program)
+			s.Gate.calls.programs = append(s.Gate.calls.programs, program)
 		case h.demand:
 			s.Gate.rest = append(s.Gate.rest, program)
 		default:
@@ -207,6 +207,7 @@ func (s *Side) tryGate() (err error) {
 	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
 	}
+	s.Gate.calls.then = s.Gate.attachRest
 	return s.Gate.Try()
 }
 
