@@ -16,7 +16,7 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	if _, plain := o.Target(); plain {
 		return nil, nil
 	}
-	on := disk.System{}
+	on := disk.System()
 	for key, f := range o.files(on) {
 		return nil, fmt.Errorf("export.otlp.%s: %s: %s", key, f.What, f.Remedy)
 	}

@@ -97,7 +97,7 @@ func Parse(name string, data []byte) (Options, error) {
 
 // Overlay returns o with the options that the text sets, or o with Problems.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
-	next, _, err := o.overlay(disk.System{}, name, data)
+	next, _, err := o.overlay(disk.System(), name, data)
 	if err == nil {
 		next, err = next.judge()
 	}

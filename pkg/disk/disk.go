@@ -16,6 +16,7 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
 	Readlink(name string) (string, error)
+	// Attributes returns extended attributes of a file or link, except those derived from its content.
 	Attributes(name string) (map[string][]byte, error)
 	Mkdir(name string, mode fs.FileMode) error
 	Chmod(name string, mode fs.FileMode) error

@@ -26,7 +26,7 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 	} {
 		name := "f" + strings.ReplaceAll(want, " ", "-")
 		harness.Check(t, make(filepath.Join(dir, name)))
-		for where, in := range map[string]FS{name: root, filepath.Join(dir, name): System{}} {
+		for where, in := range map[string]FS{name: root, filepath.Join(dir, name): System()} {
 			f, err := OpenRegular(in, where)
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", where, err, want)

@@ -7,72 +7,42 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// System is this process's file system.
-type System struct{}
-
-var _ FS = System{}
+// System returns this process's file system.
+func System() FS { return system{} }
 
 // Or returns in, or System for nil.
 func Or(in FS) FS {
 	if in == nil {
-		return System{}
+		return System()
 	}
 	return in
 }
 
-// OpenFile is os.OpenFile.
-func (System) OpenFile(name string, flag int, mode fs.FileMode) (File, error) {
+type system struct{}
+
+func (system) OpenFile(name string, flag int, mode fs.FileMode) (File, error) {
 	return wrap(os.OpenFile(name, flag, mode))
 }
 
-// ReadDir is os.ReadDir.
-func (System) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (system) ReadDir(name string) ([]fs.DirEntry, error)        { return os.ReadDir(name) }
+func (system) Stat(name string) (fs.FileInfo, error)             { return os.Stat(name) }
+func (system) Lstat(name string) (fs.FileInfo, error)            { return os.Lstat(name) }
+func (system) Readlink(name string) (string, error)              { return os.Readlink(name) }
+func (system) Attributes(name string) (map[string][]byte, error) { return attributes(name) }
+func (system) Mkdir(name string, mode fs.FileMode) error         { return os.Mkdir(name, mode) }
+func (system) Chmod(name string, mode fs.FileMode) error         { return os.Chmod(name, mode) }
+func (system) Rename(from, to string) error                      { return os.Rename(from, to) }
+func (system) Link(from, to string) error                        { return os.Link(from, to) }
+func (system) Symlink(to, name string) error                     { return os.Symlink(to, name) }
+func (system) Remove(name string) error                          { return os.Remove(name) }
+func (system) RemoveAll(name string) error                       { return os.RemoveAll(name) }
 
-// Stat is os.Stat.
-func (System) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
-
-// Lstat is os.Lstat.
-func (System) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
-
-// Readlink is os.Readlink.
-func (System) Readlink(name string) (string, error) { return os.Readlink(name) }
-
-// Attributes returns extended attributes of a file or link, except those derived from its content.
-func (System) Attributes(name string) (map[string][]byte, error) { return attributes(name) }
-
-// Mkdir is os.Mkdir.
-func (System) Mkdir(name string, mode fs.FileMode) error { return os.Mkdir(name, mode) }
-
-// Chmod is os.Chmod.
-func (System) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
-
-// Rename is os.Rename.
-func (System) Rename(from, to string) error { return os.Rename(from, to) }
-
-// Link is os.Link.
-func (System) Link(from, to string) error { return os.Link(from, to) }
-
-// Symlink is os.Symlink.
-func (System) Symlink(to, name string) error { return os.Symlink(to, name) }
-
-// Remove is os.Remove.
-func (System) Remove(name string) error { return os.Remove(name) }
-
-// RemoveAll is os.RemoveAll.
-func (System) RemoveAll(name string) error { return os.RemoveAll(name) }
-
-// Private is private.Dir.
-func (System) Private(dir string) (Folder, error) {
-	root, err := private.Dir(dir)
-	if err != nil {
-		return nil, err
-	}
-	return folder{root}, nil
-}
+func (system) Private(dir string) (Folder, error) { return opened(private.Dir(dir)) }
 
 // OpenFolder opens a directory, whatever its permissions.
-func OpenFolder(dir string) (Folder, error) {
-	root, err := os.OpenRoot(dir)
+func OpenFolder(dir string) (Folder, error) { return opened(os.OpenRoot(dir)) }
+
+func opened(root *os.Root, err error) (Folder, error) {
 	if err != nil {
 		return nil, err
 	}

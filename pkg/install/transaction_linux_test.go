@@ -60,7 +60,7 @@ func TestACrashInTheMiddle(t *testing.T) {
 			p := n.plan(change)
 			modes, err := p.tree.modes()
 			harness.Check(t, err)
-			tx, err := begin(disk.System{}, p.changes[:done], modes) // never ended
+			tx, err := begin(disk.System(), p.changes[:done], modes) // never ended
 			harness.Check(t, err)
 			_ = tx.stages
 			if again {
@@ -191,7 +191,7 @@ func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for name, value := range want {
-			if got, err := (disk.System{}).Attributes(file); err != nil || !bytes.Equal(got[name], value) {
+			if got, err := disk.System().Attributes(file); err != nil || !bytes.Equal(got[name], value) {
 				t.Errorf("%s: %s is %x, %v", when, name, got[name], err)
 			}
 		}

@@ -42,13 +42,7 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 	harness.Check(t, err)
 	seen := map[string]bool{}
 	for seed := range uint16(300) {
-		p := small()
-		var results []Result
-		for _, e := range stream(binary.BigEndian.AppendUint16(nil, seed)) {
-			results = append(results, p.Apply(e)...)
-		}
-		for _, r := range append(results, p.Flush()...) {
-			sound(t, r)
+		for _, r := range streamed(t, binary.BigEndian.AppendUint16(nil, seed)) {
 			registered(t, m, seen, r)
 		}
 	}

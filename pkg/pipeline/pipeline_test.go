@@ -115,23 +115,23 @@ func FuzzPipeline(f *testing.F) {
 	for seed := range byte(100) {
 		f.Add([]byte{seed})
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p := small()
-		var results []Result
-		for _, e := range stream(data) {
-			results = append(results, p.Apply(e)...)
-			if p.Open() > 4 {
-				t.Fatalf("%d operations are open", p.Open())
-			}
+	f.Fuzz(func(t *testing.T, data []byte) { streamed(t, data) })
+}
+
+func streamed(t *testing.T, data []byte) (results []Result) {
+	p := small()
+	for _, e := range stream(data) {
+		results = append(results, p.Apply(e)...)
+		if p.Open() > 4 {
+			t.Fatalf("%d operations are open", p.Open())
 		}
-		results = append(results, p.Flush()...)
-		if p.Open() != 0 {
-			t.Fatalf("%d operations are open after the end", p.Open())
-		}
-		for _, r := range results {
-			sound(t, r)
-		}
-	})
+	}
+	results = append(results, p.Flush()...)
+	harness.Equal(t, p.Open(), 0, "open operations after the end")
+	for _, r := range results {
+		sound(t, r)
+	}
+	return results
 }
 
 func sound(t *testing.T, r Result) {

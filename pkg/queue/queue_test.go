@@ -172,22 +172,24 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 	}
 }
 
+// A pause is up to RetryTo.
 func TestADestinationSaysWhenToComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, turn := time.Now(), 0
-		q := New(sender(func(context.Context, [][]byte) error {
+	for asked, want := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
+		turn := 0
+		s := sender(func(context.Context, [][]byte) error {
 			if turn++; turn == 1 {
-				return &ThrottledError{errors.New("busy"), 7 * time.Second}
+				return &ThrottledError{errors.New("busy"), asked}
 			}
 			return nil
-		}), Options{})
-		add(t, q, "a")
-		time.Sleep(6 * time.Second)
-		harness.Equal(t, goesOn(q).Sent, 0, "sent after", time.Since(began))
-		time.Sleep(time.Second)
-		harness.Equal(t, goesOn(q).Sent, 1, "sent after", time.Since(began))
-		_, _ = q.Close(t.Context())
-	})
+		})
+		story(t, s, Options{}, func(t *testing.T, q *Queue) {
+			add(t, q, "a")
+			time.Sleep(want - time.Second)
+			harness.Equal(t, goesOn(q).Sent, 0, "sent before", want)
+			time.Sleep(time.Second)
+			harness.Equal(t, goesOn(q).Sent, 1, "sent after", want)
+		})
+	}
 }
 
 // A refused request is halved until the faulty item is alone.

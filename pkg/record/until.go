@@ -12,7 +12,7 @@ import (
 
 // Open opens a recording and reads it until ctx ends, even if it is a pipe without a writer. Errors are as of NewReader,
 // or wrap ctx's cause.
-func Open(ctx context.Context, path string) (*Reader, error) { return open(ctx, disk.System{}, path) }
+func Open(ctx context.Context, path string) (*Reader, error) { return open(ctx, disk.System(), path) }
 
 func open(ctx context.Context, on disk.FS, path string) (*Reader, error) {
 	type opened struct {

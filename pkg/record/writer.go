@@ -43,7 +43,7 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 // Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it fails
 // with fs.ErrExist; with it, it replaces only a regular file. It never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
-	return create(disk.System{}, path, header, overwrite)
+	return create(disk.System(), path, header, overwrite)
 }
 
 func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, error) {

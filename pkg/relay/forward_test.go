@@ -8,15 +8,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/otlp"
@@ -51,31 +47,6 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	}
 	if got := c.Got(); !slices.Equal(got, want) {
 		t.Errorf("arrived: %v, want those that waited, in order: %v", got, want)
-	}
-}
-
-// OTLP specification, "OTLP/gRPC Throttling".
-func TestAThrottledRequestIsSentAgain(t *testing.T) {
-	busy, err := status.New(codes.ResourceExhausted,
-		"slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
-	harness.Check(t, err)
-	for _, path := range []string{"", "/v1/traces"} {
-		var once sync.Once
-		c := refusing(func(string) (err error) {
-			once.Do(func() { err = busy.Err() })
-			return err
-		})
-		if path == "" {
-			otlptest.Collect(t, "127.0.0.1:0", c)
-		} else {
-			otlptest.CollectHTTP(t, c, nil)
-		}
-		r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Path: path, Timeout: patience}) // longer than RetryTo
-		send(t, r, 0, 1)
-		harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-		if s := r.Counts(); s.Retries != 1 || s.Sent != 1 || s.Lost() != 0 {
-			t.Errorf("%q: %+v", path, s)
-		}
 	}
 }
 

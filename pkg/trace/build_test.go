@@ -11,7 +11,6 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -175,6 +174,17 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 	}
 }
 
+type attributed struct{ span, key, want string }
+
+func says(t *testing.T, spans []*tracepb.Span, all []attributed) {
+	t.Helper()
+	for _, test := range all {
+		// protobuf's text form has random spaces
+		got := strings.ReplaceAll(said(find(spans, test.span), test.key).String(), " ", "")
+		harness.Equal(t, got, test.want, test.span, test.key)
+	}
+}
+
 func TestWhatIsSaid(t *testing.T) {
 	op := sandbox(func(op *model.Operation) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
@@ -194,7 +204,7 @@ func TestWhatIsSaid(t *testing.T) {
 			t.Errorf("%s is not a label of the pod", kv.Key)
 		}
 	}
-	for _, test := range []struct{ span, key, want string }{
+	says(t, spans, []attributed{
 		{"iptables", "k8s.pod.name", `<nil>`}, // only the resource has it
 		{"CNI ADD", "cni.id", `string_value:"c1"`},
 		{"CNI ADD", "cni.path", `string_value:"/run/netns/x"`},
@@ -208,12 +218,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{"CNI ADD", "netns.path", `string_value:"/run/netns/x"`},
 		{"CNI ADD", "cniscope.slow_commands", `int_value:1`},
 		{"pod network setup", "cniscope.sandbox_running", `bool_value:true`},
-	} {
-		// protobuf's text form has random spaces
-		if got := strings.ReplaceAll(said(find(spans, test.span), test.key).String(), " ", ""); got != test.want {
-			t.Errorf("%s, %s: got %s, want %s", test.span, test.key, got, test.want)
-		}
-	}
+	})
 	if s := find(spans, "iptables"); len(s.Events) != 1 || s.Events[0].Name != "slow" {
 		t.Errorf("events: %v", s.Events)
 	}
@@ -287,23 +292,6 @@ func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 		}
 		if last := said(s, "cniscope.networks").GetStringValue(); last != folder[want].Text {
 			t.Errorf("the networks are %q, want the last of %v", last, folder)
-		}
-	}
-}
-
-func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
-	bytes := func() []byte {
-		op := sandbox()
-		b := NewBuilder(IDs{Seed: "boot"},
-			Node{Name: "n1", Attributes: map[string]string{"b": "1", "a": "2"}}.Resource(), "v1")
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans)
-		harness.Check(t, err)
-		return data
-	}
-	first := bytes()
-	for range 20 {
-		if !slices.Equal(first, bytes()) {
-			t.Fatal("two builds differ")
 		}
 	}
 }

@@ -71,22 +71,16 @@ func TestWhatAnAgentDid(t *testing.T) {
         * netlink NFT_MSG_NEWRULE 22
 `
 	harness.Equal(t, got, want)
-	seen := map[string]bool{}
+	distinct(t, spans)
 	for _, s := range spans {
-		if id := string(s.SpanId); seen[id] {
-			t.Errorf("%s has the id of another span", s.Name)
-		} else {
-			seen[id] = true
-		}
 		linked := 0
 		for _, l := range s.Links {
 			if l.Attributes[0].Value.GetStringValue() == "may be for this call" {
 				linked++
 			}
 		}
-		if want := map[string]int{"ipset": 1, "netlink RTM_NEWROUTE": 1}[s.Name]; linked != want {
-			t.Errorf("%s links to %d other calls, want %d", s.Name, linked, want)
-		}
+		want := map[string]int{"ipset": 1, "netlink RTM_NEWROUTE": 1}[s.Name]
+		harness.Equal(t, linked, want, "other calls that", s.Name, "links to")
 	}
 }
 

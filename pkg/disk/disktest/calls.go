@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// OpenFile implements disk.FS.
-func (d *Disk) OpenFile(name string, flag int, mode fs.FileMode) (disk.File, error) {
+func (d *fsys) OpenFile(name string, flag int, mode fs.FileMode) (disk.File, error) {
 	op := "open"
 	if flag&os.O_CREATE != 0 {
 		op = "create"
@@ -27,28 +26,23 @@ func (d *Disk) OpenFile(name string, flag int, mode fs.FileMode) (disk.File, err
 	return &file{File: f, disk: d, node: d.journal.opened(path, flag, mode), path: path}, nil
 }
 
-// ReadDir implements disk.FS.
-func (d *Disk) ReadDir(name string) ([]fs.DirEntry, error) {
+func (d *fsys) ReadDir(name string) ([]fs.DirEntry, error) {
 	return unless(d.fails("readdir", d.path(name)), func() ([]fs.DirEntry, error) { return d.real.ReadDir(name) })
 }
 
-// Stat implements disk.FS.
-func (d *Disk) Stat(name string) (fs.FileInfo, error) {
+func (d *fsys) Stat(name string) (fs.FileInfo, error) {
 	return unless(d.fails("stat", d.path(name)), func() (fs.FileInfo, error) { return d.real.Stat(name) })
 }
 
-// Lstat implements disk.FS.
-func (d *Disk) Lstat(name string) (fs.FileInfo, error) {
+func (d *fsys) Lstat(name string) (fs.FileInfo, error) {
 	return unless(d.fails("lstat", d.path(name)), func() (fs.FileInfo, error) { return d.real.Lstat(name) })
 }
 
-// Readlink implements disk.FS.
-func (d *Disk) Readlink(name string) (string, error) {
+func (d *fsys) Readlink(name string) (string, error) {
 	return unless(d.fails("readlink", d.path(name)), func() (string, error) { return d.real.Readlink(name) })
 }
 
-// Attributes implements disk.FS.
-func (d *Disk) Attributes(name string) (map[string][]byte, error) {
+func (d *fsys) Attributes(name string) (map[string][]byte, error) {
 	return unless(d.fails("attributes", d.path(name)), func() (map[string][]byte, error) { return d.real.Attributes(name) })
 }
 
@@ -60,52 +54,44 @@ func unless[T any](failed error, call func() (T, error)) (none T, err error) {
 	return call()
 }
 
-// Mkdir implements disk.FS.
-func (d *Disk) Mkdir(name string, mode fs.FileMode) error {
+func (d *fsys) Mkdir(name string, mode fs.FileMode) error {
 	return d.does(change{op: "mkdir", name: name, mode: mode}, func() error { return d.real.Mkdir(name, mode) })
 }
 
-// Chmod implements disk.FS.
-func (d *Disk) Chmod(name string, mode fs.FileMode) error {
+func (d *fsys) Chmod(name string, mode fs.FileMode) error {
 	return d.does(change{op: "chmod", name: name, mode: mode}, func() error { return d.real.Chmod(name, mode) })
 }
 
-// Rename implements disk.FS.
-func (d *Disk) Rename(from, to string) error {
+func (d *fsys) Rename(from, to string) error {
 	return d.does(change{op: "rename", name: to, from: d.path(from)}, func() error { return d.real.Rename(from, to) })
 }
 
-// Link implements disk.FS.
-func (d *Disk) Link(from, to string) error {
+func (d *fsys) Link(from, to string) error {
 	return d.does(change{op: "link", name: to, from: d.path(from)}, func() error { return d.real.Link(from, to) })
 }
 
-// Symlink implements disk.FS.
-func (d *Disk) Symlink(to, name string) error {
+func (d *fsys) Symlink(to, name string) error {
 	return d.does(change{op: "symlink", name: name, from: to}, func() error { return d.real.Symlink(to, name) })
 }
 
-// Remove implements disk.FS.
-func (d *Disk) Remove(name string) error {
+func (d *fsys) Remove(name string) error {
 	return d.does(change{op: "remove", name: name}, func() error { return d.real.Remove(name) })
 }
 
-// RemoveAll implements disk.FS.
-func (d *Disk) RemoveAll(name string) error {
+func (d *fsys) RemoveAll(name string) error {
 	return d.does(change{op: "removeall", name: name}, func() error { return d.real.RemoveAll(name) })
 }
 
-// Private implements disk.FS.
-func (d *Disk) Private(dir string) (disk.Folder, error) {
+func (d *fsys) Private(dir string) (disk.Folder, error) {
 	real, err := unless(d.fails("private", d.path(dir)), func() (disk.Folder, error) { return d.real.Private(dir) })
 	if err != nil {
 		return nil, err
 	}
-	return folder{&Disk{faults: d.faults, real: real, dir: dir}, real}, nil
+	return folder{&fsys{faults: d.faults, real: real, dir: dir}, real}, nil
 }
 
 type folder struct {
-	*Disk
+	*fsys
 	real disk.Folder
 }
 
@@ -123,7 +109,7 @@ func closed(failed error, c io.Closer) error {
 
 type file struct {
 	disk.File
-	disk *Disk
+	disk *fsys
 	node *node
 	path string
 }

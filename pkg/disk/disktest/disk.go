@@ -59,7 +59,9 @@ func (f Fault) touches(op string) bool {
 }
 
 // Disk is the system's with one failing call, and without syncs, which cost time.
-type Disk struct {
+type Disk struct{ fsys }
+
+type fsys struct {
 	*faults
 	real disk.FS
 	dir  string
@@ -82,7 +84,7 @@ func Sound() *Disk {
 
 // New returns a Disk whose call at, from 0, meets a fault. PowerCut covers folder.
 func New(folder string, at int, fault Fault) (*Disk, error) {
-	d := &Disk{faults: &faults{at: at, fault: fault}, real: disk.System{}}
+	d := &Disk{fsys{faults: &faults{at: at, fault: fault}, real: disk.System()}}
 	return d, d.journal.begin(folder)
 }
 
@@ -123,9 +125,9 @@ func (f Fault) err(op, name string) error {
 	return &fs.PathError{Op: op, Path: name, Err: syscall.EIO}
 }
 
-func (d *Disk) fails(op, name string) error { return d.call(op, name).err(op, name) }
+func (d *fsys) fails(op, name string) error { return d.call(op, name).err(op, name) }
 
-func (d *Disk) does(c change, do func() error) error {
+func (d *fsys) does(c change, do func() error) error {
 	c.name = d.path(c.name)
 	if err := d.fails(c.op, c.name); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (d *Disk) does(c change, do func() error) error {
 	return err
 }
 
-func (d *Disk) path(name string) string {
+func (d *fsys) path(name string) string {
 	if d.dir == "" {
 		return name
 	}

@@ -108,7 +108,7 @@ func Write(dir string, d *baseline.Document) error {
 	if err != nil {
 		return err
 	}
-	return writeOwn(disk.System{}, dir, fileName, append(data, '\n'))
+	return writeOwn(disk.System(), dir, fileName, append(data, '\n'))
 }
 
 // keyIn returns the saved key, or a fresh one. It never leaves the node: a key makes digests searchable.
@@ -127,7 +127,7 @@ func keepKey(dir string, key []byte) error {
 	if kept, err := readOwn(dir, keyName, keySize+1); err == nil && string(kept) == string(key) {
 		return nil
 	}
-	return writeOwn(disk.System{}, dir, keyName, key)
+	return writeOwn(disk.System(), dir, keyName, key)
 }
 
 // readOwn reads up to most bytes. The error wraps fs.ErrNotExist without a file.
