@@ -24,7 +24,7 @@ type story struct {
 	left   []int64 // when closed, in ms
 }
 
-// stories are told, each to a timeline of its own, and what is said of them is compared.
+// stories is a table of stories, each with a timeline of its own, and what the test says of it.
 type stories map[string]struct {
 	tell func(*story)
 	want string
