@@ -1,10 +1,12 @@
 package timeline
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A halt is from the middle between two samples to the middle between two others, or to the process's end.
@@ -18,22 +20,8 @@ func TestHalts(t *testing.T) {
 	halt(s, 200, 150, event.AgentFrozen, "/f")
 	halt(s, 250, 200, event.AgentRunning, "")
 	halt(s, 400, 300, event.AgentStopped, "")
-	s.exit(500, "b").tick(2000)
-	var got []model.Fact
-	for f, h := range model.Each[*model.Halt](s.closed[0].Calls[0].Runs[0].Facts) {
-		got = append(got, model.Fact{When: f.When, What: &model.Halt{State: h.State, By: h.By}})
-	}
-	want := []model.Fact{
-		{When: model.Interval{Start: 75 * ms, End: 175 * ms}, What: &model.Halt{State: event.AgentStopped, By: ""}},
-		{When: model.Interval{Start: 175 * ms, End: 225 * ms}, What: &model.Halt{State: event.AgentFrozen, By: "/f"}},
-		{When: model.Interval{Start: 350 * ms, End: 500 * ms}, What: &model.Halt{State: event.AgentStopped, By: ""}},
-	}
-	if len(got) != len(want) {
-		t.Fatalf("%d times, want %d", len(got), len(want))
-	}
-	for i, f := range got {
-		if f.When != want[i].When || *f.What.(*model.Halt) != *want[i].What.(*model.Halt) {
-			t.Errorf("%+v %+v, want %+v", f.When, f.What, want[i].When)
-		}
-	}
+	got := lines(s.exit(500, "b").tick(2000).inside("bridge"), func(h *model.Halt, when model.Interval) string {
+		return fmt.Sprintf("%s %d-%d %s", h.State, when.Start/ms, when.End/ms, h.By)
+	})
+	harness.Equal(t, got, "stopped 75-175 \nfrozen 175-225 /f\nstopped 350-500 ")
 }

@@ -2,13 +2,13 @@ package timeline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // With system calls.
@@ -241,27 +241,15 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 }
 
 func TestAMountIsAFactByItself(t *testing.T) {
-	s := tell(t)
-	s.plugin(0, "b", "ADD", "bridge")
-	for _, m := range []*event.Mount{
-		{Start: 2 * ms, Target: "/run/a"},
-		{Start: 8 * ms, Target: "/run/b", Error: "EBUSY"},
-	} {
-		m.Process, m.Name = "b", "mount"
-		s.at(8, m)
-	}
-	if s.exit(50, "b").tick(3000); len(s.closed) != 1 {
-		t.Fatalf("%d operations were closed", len(s.closed))
-	}
-	im := s.closed[0].Calls[0].Runs[0]
-	var got []string
-	for f, m := range model.Each[*model.Mount](im.Facts) {
-		got = append(got, fmt.Sprint(m.Target, " ", f.When.Start/ms, "-", f.When.End/ms, " ", m.Error))
-	}
-	if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) ||
-		im.Tallies[model.FactMount] != (model.Tally{Count: 2, Time: 6 * ms}) {
-		t.Errorf("%q, %+v", got, im.Tallies[model.FactMount])
-	}
+	s := tell(t).plugin(0, "b", "ADD", "bridge").
+		at(8, &event.Mount{Process: "b", Name: "mount", Start: 2 * ms, Target: "/run/a"}).
+		at(8, &event.Mount{Process: "b", Name: "mount", Start: 8 * ms, Target: "/run/b", Error: "EBUSY"})
+	im := s.exit(50, "b").tick(3000).inside("bridge")
+	got := lines(im, func(m *model.Mount, when model.Interval) string {
+		return fmt.Sprintf("%s %d-%d %s", m.Target, when.Start/ms, when.End/ms, m.Error)
+	})
+	harness.Equal(t, got, "/run/a 2-8 \n/run/b 8-8 EBUSY")
+	harness.Equal(t, im.Tallies[model.FactMount], model.Tally{Count: 2, Time: 6 * ms})
 }
 
 // everyImage includes agents' work.
