@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ type Source struct {
 	Path string
 	// Optional accepts a missing file.
 	Optional bool
-	// Text is what NRI's Configure passed; it overrides the file.
-	Text string
+	// Text is what NRI's Configure passed, or TextName; it overrides the file.
+	Text, TextName string
 	// Disk defaults to the system's file system.
 	Disk disk.FS
 }
@@ -42,7 +43,7 @@ func (s Source) Load() (Options, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && s.Optional:
 		case err != nil:
-			return s.Base, fmt.Errorf("options: %w", err)
+			return s.Base, fmt.Errorf("cannot read the configuration file: %w", err)
 		default:
 			if o, _, err = o.overlay(disk.Or(s.Disk), s.Path, data); err != nil {
 				return s.Base, err
@@ -51,7 +52,7 @@ func (s Source) Load() (Options, error) {
 	}
 	var err error
 	if s.Text != "" {
-		o, _, err = o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
+		o, _, err = o.overlay(disk.Or(s.Disk), cmp.Or(s.TextName, textName), []byte(s.Text))
 	}
 	if err == nil {
 		o, err = o.judge()

@@ -185,7 +185,7 @@ type Export struct {
 	// A file of OTLP JSON, one line for each operation, readable by its owner only.
 	File File `key:"file" reload:"live"`
 	// A queue on disk in place of memory, so that an endpoint that is away for hours, a crash or a restart
-	// loses no operation. Exported operations stay until they are the oldest; `cniscope show --last 1h` draws
+	// loses no operation. Exported operations stay until they are the oldest; `cniscope show --since 1h` draws
 	// them. Readable by its owner only. Operations are on disk within 5 s. If the disk is full or fails,
 	// operations wait in memory, and the log says so.
 	Spool Spool `key:"spool"`

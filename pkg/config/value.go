@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // value parses and prints an option.
@@ -152,7 +154,7 @@ func duration(least, most time.Duration) value {
 		if !ok {
 			return 0, wrong(remedy, "is %s", typeName(v))
 		}
-		d, err := time.ParseDuration(s)
+		d, err := text.Duration(s)
 		if err != nil {
 			if _, bare := strconv.ParseUint(s, 10, 32); bare == nil {
 				return 0, wrong("write "+quote(s+"ms")+" or "+quote(s+"s"), "%s has no unit", quoted(s))

@@ -3,6 +3,7 @@
 package text
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -73,6 +74,30 @@ func Round(d time.Duration) time.Duration {
 		return d.Round(100 * time.Microsecond)
 	}
 	return d.Round(10 * time.Microsecond)
+}
+
+// Duration parses a duration such as "90m", "1d12h" or "2w". A day has 24 hours.
+func Duration(s string) (time.Duration, error) {
+	var sum time.Duration
+	rest := s
+	for _, unit := range []struct {
+		name  string
+		hours int
+	}{{"w", 7 * 24}, {"d", 24}} {
+		before, after, found := strings.Cut(rest, unit.name)
+		if n, err := strconv.Atoi(before); found && err == nil && n >= 0 && n < 10_000 {
+			sum += time.Duration(n*unit.hours) * time.Hour
+			rest = after
+		}
+	}
+	if rest == "" && s != "" {
+		return sum, nil
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || sum > 0 && d < 0 {
+		return 0, errors.New("want a number with ms, s, m, h, d or w, such as 90m")
+	}
+	return sum + d, nil
 }
 
 // ExitCode is hexadecimal from 0x40000000 on: Windows' bit fields.

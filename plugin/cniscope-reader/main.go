@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/privilege"
@@ -58,8 +59,8 @@ Its settings are variables of its environment, so that a user who can exec into 
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.AddCommand(askCmd(), serveCmd())
+	command.Prepare(cmd)
 	return cmd
 }
 
@@ -68,7 +69,7 @@ type usageError struct{ error }
 func exitCode(err error) int {
 	var usage usageError
 	switch {
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, new(command.Usage)):
 		return fleet.Misused
 	case errors.Is(err, control.ErrNotRemembered):
 		return fleet.NotRemembered

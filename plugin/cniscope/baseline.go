@@ -31,14 +31,13 @@ func baselineCmd() *cobra.Command {
 		Long: `Show the baseline that cniscope has learned: the median duration of each plugin of this node
 and of each command that it runs, the number of calls behind it, and what is slower now.
 
-  cniscope baseline
-  cniscope baseline --export usual.json     on a node that has run for a while
-  cniscope baseline --import usual.json     on a new one, before cniscope runs
-
 A new node then recognizes slower plugins from the first pod. A plugin whose program differs
 from that of the other node starts a baseline of its own, which is compared with the imported one.
 
 It asks the running cniscope, or else reads what the last one kept. Needs root.`,
+		Example: `  cniscope baseline
+  cniscope baseline --export usual.json     on a node that has run for a while
+  cniscope baseline --import usual.json     on a new one, before cniscope runs`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from != "" && to != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 func configCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the options, or print what is in force",
+		Short: "Check or print the configuration",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(configCheckCmd(), configPrintCmd())
@@ -24,21 +25,31 @@ func configCheckCmd() *cobra.Command {
 	strict := false
 	on := string(config.Here())
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
-		Long: `Say what is wrong in an options file, each mistake with its line and remedy.
-For a valid file it warns of what is unwise, such as a token that is sent in plain text to
-another machine, and lists what differs from the defaults. It ignores the environment.
+		Use:   "check [FILE|-]",
+		Short: "Check a configuration file",
+		Long: `Check a configuration file, - for standard input, and print each mistake with its line and remedy.
+For a valid file, print warnings, such as a token sent in plain text to another machine, and the
+options that differ from the defaults. The environment is ignored.
 
-The rules and defaults are those of this system. With --os a file for another one is checked;
-the files that it names are not looked at then.
+The rules and defaults are those of this system. With --os, they are those of another one, and
+files that the configuration names are not read.
 
-It ends with 0 if the file can be used, with 1 if it cannot; with --strict also if there
-is a warning.`,
-		Args:         cobra.ExactArgs(1),
+The exit code is 1 if the file is invalid; with --strict also if there is a warning.`,
+		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			source := config.Source{Base: config.DefaultFor(config.System(on)), Path: args[0]}
+			file := config.System(on).File()
+			if len(args) == 1 {
+				file = args[0]
+			}
+			source := config.Source{Base: config.DefaultFor(config.System(on)), Path: file}
+			if file == "-" {
+				text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<20))
+				if err != nil {
+					return fmt.Errorf("cannot read standard input: %w", err)
+				}
+				source.Path, source.Text, source.TextName = "", string(text), "standard input"
+			}
 			o, err := source.Load()
 			if err != nil {
 				return err
@@ -49,12 +60,12 @@ is a warning.`,
 				fmt.Fprintf(out, "warning: %s\n", w.Error())
 			}
 			if strict && len(warnings) > 0 {
-				return fmt.Errorf("%s: warnings count with --strict", args[0])
+				return fmt.Errorf("%s: warnings are errors with --strict", file)
 			}
 			if len(warnings) == 0 {
-				fmt.Fprintf(out, "%s is right\n", args[0])
+				fmt.Fprintf(out, "%s: valid\n", file)
 			} else {
-				fmt.Fprintf(out, "%s can be used; see the warnings above\n", args[0])
+				fmt.Fprintf(out, "%s: valid, with warnings\n", file)
 			}
 			for _, c := range o.Changes(source.Base) {
 				c.Live = true // nothing running would need a restart
@@ -63,7 +74,7 @@ is a warning.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "the system that the file is for: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }
@@ -72,7 +83,7 @@ func configPrintCmd() *cobra.Command {
 	on := string(config.Here())
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
-		Short: "Print every option as it is in force, with the defaults of what differs",
+		Short: "Print the configuration in effect",
 		Long: `Print every option as it is in force: the defaults, changed by the environment,
 changed by the file. An option that differs from its default is followed by the default. Secrets are
 not shown. With --os of another system, the environment is ignored.`,

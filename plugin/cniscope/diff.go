@@ -20,14 +20,13 @@ commands, waits, where the time went, and the dominant cause. Of each it says ho
 long there was one in a call that has it (the median), how many there are in a call, and
 how long one takes.
 
-  cniscope diff before.rec.gz after.rec.gz
-  cniscope diff before.rec.gz after.rec.gz --format json | jq .
-
 Only significant changes are reported: at least 5 % of the row's own time and 1 % of the
 call's, and by a Mann-Whitney test, corrected so that of twenty pairs of recordings of the
 same thing at most one has a change. A difference in too few calls to tell is marked "too
 few calls"; ten on each side are usually enough. The exit code is 0 whatever differs; limits
 for a CI are in "cniscope show --help".`,
+		Example: `  cniscope diff before.rec.gz after.rec.gz
+  cniscope diff before.rec.gz after.rec.gz -o json | jq .`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -47,6 +46,7 @@ for a CI are in "cniscope show --help".`,
 			return show.Differences(cmd.OutOrStdout(), c, o.look(cmd.OutOrStdout()))
 		},
 	}
+	cmd.ValidArgsFunction = recordingFiles
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	formatFlag(cmd, &o.format)

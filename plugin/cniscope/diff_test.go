@@ -38,7 +38,7 @@ func TestDiffOfTwoPods(t *testing.T) {
 
 func TestDiffWantsTwoRecordings(t *testing.T) {
 	for args, want := range map[string]string{
-		threePods:                       "accepts 2 arg",
+		threePods:                       "diff takes A B",
 		threePods + " /nonexistent.rec": "no such file",
 		threePods + " " + threePods + " --pod other":  "there is nothing to compare",
 		threePods + " " + threePods + " --format xml": "want text or json",

@@ -60,10 +60,11 @@ func manPages(cmd *cobra.Command, dir string) error {
 
 // manPage keeps the lines of examples, which cobra would fill.
 func manPage(cmd *cobra.Command, name string) ([]byte, error) {
-	long := cmd.Long
-	defer func() { cmd.Long = long }()
+	long, example := cmd.Long, cmd.Example
+	defer func() { cmd.Long, cmd.Example = long, example }()
 	var blocks []string
-	cmd.Long, blocks = takeExamples(long)
+	cmd.Long, blocks = takeExamples(strings.TrimRight(long+"\n\n"+example, "\n"))
+	cmd.Example = ""
 	var page bytes.Buffer
 	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "cniscope", Manual: "cniscope"}
 	if err := doc.GenMan(cmd, header, &page); err != nil {

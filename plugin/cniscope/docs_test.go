@@ -36,7 +36,7 @@ func TestManPagesKeepTheirExamples(t *testing.T) {
 			t.Errorf("%s:\n%s", name, source)
 		}
 		page := rendered(t, file)
-		for line := range strings.SplitSeq(cmd.Long, "\n") {
+		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
 			if strings.HasPrefix(line, "  ") && !strings.Contains(page, strings.TrimSpace(line)) {
 				t.Errorf("%s lacks the line %q:\n%s", name, line, page)
 			}

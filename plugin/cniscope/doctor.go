@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/export"
@@ -56,6 +57,7 @@ missing step on the way, and exits with 0; after --timeout it makes all checks a
 	flags.Var(choice{&f.wait, []string{"ready"}}, "wait", `"ready": wait until the node's network is ready`)
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait")
 	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long a program that is asked may take to answer")
+	command.Formerly(cmd, "patience", "answer-timeout")
 	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
 	return cmd
 }
@@ -70,7 +72,7 @@ func (u unhealthy) ExitCode() int { return u.code }
 
 func (f doctorFlags) run(cmd *cobra.Command) error {
 	if f.timeout < 0 || f.answers <= 0 {
-		return usageError{errors.New("--timeout and --answer-timeout want a length of time, as 30s")}
+		return usageError{errors.New("--timeout and --answer-timeout want a duration, such as 30s")}
 	}
 	o, err := f.file.load()
 	if err != nil {
@@ -104,7 +106,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// doctorDocument is what doctor --format json prints: docs/schemas/doctor.json.
+// doctorDocument is what doctor -o json prints: docs/schemas/doctor.json.
 type doctorDocument struct {
 	Schema string `json:"schema"`
 	doctor.Report

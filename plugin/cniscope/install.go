@@ -41,10 +41,6 @@ func installCmd() *cobra.Command {
 		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
 /opt/bin/cniscope where /usr is read-only), its options (/etc/cniscope/cniscope.toml), and
 
-  --as service   a systemd unit, which connects to containerd. It survives containerd,
-                 and its log goes to the journal (recommended).
-  --as plugin    a pre-installed NRI plugin, which containerd starts.
-
 If NRI is off, install adds a drop-in to containerd's configuration and tells you to
 restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install leaves
 it alone and prints the lines that it needs. On Talos, Bottlerocket and Container-Optimized
@@ -53,6 +49,9 @@ OS nothing can be installed: run the DaemonSet.
 Install does everything or nothing. Running it again is safe: it upgrades its own files,
 keeps your edits and remembers your choices. It never restarts containerd, and changes no
 file that was there before, except for one import line. See also: cniscope uninstall, status.`,
+		Example: `  --as service   a systemd unit, which connects to containerd. It survives containerd,
+                 and its log goes to the journal (recommended).
+  --as plugin    a pre-installed NRI plugin, which containerd starts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := remember(cmd, &o, &as); err != nil {

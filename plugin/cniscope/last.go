@@ -145,14 +145,14 @@ func explain(err error) error {
 
 func (o showOptions) checkLast(args []string, set func(flag string) bool) error {
 	switch {
-	case len(args) == 1 && set("last"):
-		return usageError{errors.New("show FILE draws a recording, show --last what this node has kept: ask for one of them")}
-	case len(args) == 0 && !set("last"):
-		return usageError{errors.New("name a recording, or say --last 1h for what this node has kept in its spool")}
-	case !set("last") && set("spool"):
-		return usageError{errors.New("--spool is where --last looks: say how far back, as --last 1h")}
-	case set("last") && o.last <= 0:
-		return usageError{fmt.Errorf("--last %s: want a length of time, as 30m or 1h", o.last)}
+	case len(args) == 1 && set("since"):
+		return usageError{errors.New("show needs either a recording FILE or --since, not both")}
+	case len(args) == 0 && !set("since"):
+		return usageError{errors.New("show needs a recording: give a FILE, or --since 1h to read this node's spool")}
+	case !set("since") && set("spool"):
+		return usageError{errors.New("--spool needs --since, such as --since 1h")}
+	case set("since") && o.last <= 0:
+		return usageError{errors.New("--since: want more than 0, such as 30m, 1h or 1d")}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -158,20 +159,20 @@ func TestShowLastNamesWhatItCannotRead(t *testing.T) {
 
 func TestShowIsAskedForOneThing(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                               "name a recording, or say --last 1h",
-		threePods + " --last 1h":         "ask for one of them",
-		threePods + " --spool /tmp":      "say how far back",
-		"--last 0":                       "want a length of time",
-		"--last -1h":                     "want a length of time",
-		"--last 1h --spool /x --color x": "want auto, always or never",
-		threePods + " " + threePods:      "accepts at most 1 arg",
+		"":                                "show needs a recording: give a FILE, or --since 1h",
+		threePods + " --last 1h":          "not both",
+		threePods + " --spool /tmp":       "--spool needs --since",
+		"--last 0":                        "want more than 0",
+		"--last -1h":                      "want more than 0",
+		"--since 1d --spool /x --color x": "want auto, always or never",
+		threePods + " " + threePods:       "show takes FILE|--since DURATION, got 2 arguments",
 	} {
 		_, _, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("show %s: %v, want %q", args, err, want)
 		}
 		var usage usageError
-		if !strings.Contains(want, "accepts") && !errors.As(err, &usage) {
+		if !errors.As(err, &usage) && !errors.As(err, new(command.Usage)) {
 			t.Errorf("show %s: %v is not a mistake in usage", args, err)
 		}
 	}

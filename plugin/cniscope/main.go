@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/node"
 )
 
@@ -23,38 +22,26 @@ func main() {
 }
 
 func execute() (code int) {
-	if code, is := asService(command); is {
+	if code, is := asService(run); is {
 		return code
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	endOnSignals(stop)
-	return command(ctx)
+	return run(ctx)
 }
 
-func command(ctx context.Context) (code int) {
+func run(ctx context.Context) (code int) {
 	cmd := rootCmd()
 	// containerd starts a pre-installed plugin without arguments.
 	if len(os.Args) == 1 && node.Preinstalled() {
 		cmd.SetArgs([]string{"run"})
 	}
-	if err := called(cmd, cmd.ExecuteContext(ctx)); err != nil {
+	if err := cmd.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
 		return exitCode(err)
 	}
 	return 0
-}
-
-func called(root *cobra.Command, err error) error {
-	var known usageError
-	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
-		said, similar, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
-		if names := strings.Fields(similar); len(names) > 0 {
-			said += "; did you mean " + strings.Join(names, " or ") + "?"
-		}
-		return usageError{fmt.Errorf("%s\nTry '%s --help'", said, root.Name())}
-	}
-	return err
 }
 
 func endOnSignals(end func()) {
@@ -91,37 +78,14 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 		SilenceUsage:  true,
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) {
-			if unknown.GetSpecifiedName() == "patience" {
-				err = fmt.Errorf("%w: it is now called --answer-timeout", err)
-			}
-		}
-		return usageError{err}
-	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), baselineCmd(), doctorCmd(), configCmd(),
 		statusCmd(), versionCmd(), docsCmd(), connectorCmd(), firewallCmd())
 	cmd.AddCommand(installation()...)
-	argumentsAreUsage(cmd)
+	cmd.InitDefaultVersionFlag()
+	upper := cmd.Flags().VarPF(cmd.Flags().Lookup("version").Value, "V", "V", "")
+	upper.NoOptDefVal, upper.Hidden = "true", true
+	command.Prepare(cmd)
 	return cmd
-}
-
-func argumentsAreUsage(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{fmt.Errorf("%w; see: %s --help", err, c.CommandPath())}
-			}
-			return nil
-		}
-	}
-	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
-		cmd.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-	}
-	for _, each := range cmd.Commands() {
-		argumentsAreUsage(each)
-	}
 }
 
 type usageError struct{ error }
@@ -133,7 +97,7 @@ func exitCode(err error) int {
 	}
 	var usage usageError
 	var unchecked uncheckedError
-	if errors.As(err, &usage) || errors.As(err, &unchecked) {
+	if errors.As(err, &usage) || errors.As(err, new(command.Usage)) || errors.As(err, &unchecked) {
 		return 2
 	}
 	return 1

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
@@ -46,6 +47,9 @@ func (c choice) String() string {
 
 func (choice) Type() string { return "string" }
 
+// Values are completed by shells.
+func (c choice) Values() []string { return c.of }
+
 // Set implements pflag.Value.
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
@@ -56,9 +60,15 @@ func (c choice) Set(s string) error {
 	return nil
 }
 
-func formatFlag(cmd *cobra.Command, format *string) {
+func formatFlag(cmd *cobra.Command, format *string, more ...string) {
 	*format = "text"
-	cmd.Flags().Var(choice{format, []string{"text", "json"}}, "format", "text or json")
+	command.Formerly(cmd, "format", "output")
+	cmd.Flags().VarP(choice{format, append([]string{"text", "json"}, more...)}, "output", "o", "text or json")
+}
+
+// recordingFiles completes names of recordings.
+func recordingFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"rec", "gz"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 func colorFlag(cmd *cobra.Command, color *string) {

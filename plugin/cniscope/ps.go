@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 
 func psCmd() *cobra.Command {
 	var file optionsFile
-	var format string
+	var format, namespace, pod string
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the CNI calls in progress and what each waits for",
@@ -32,6 +33,9 @@ It asks the running cniscope. Needs root.`,
 			if err != nil {
 				return err
 			}
+			calls = slices.DeleteFunc(calls, func(c control.Call) bool {
+				return pod != "" && c.Pod != pod || namespace != "" && c.Namespace != namespace
+			})
 			if format == "json" {
 				return indented(cmd.OutOrStdout(), newPSDocument(calls))
 			}
@@ -40,6 +44,8 @@ It asks the running cniscope. Needs root.`,
 	}
 	file.flag(cmd)
 	formatFlag(cmd, &format)
+	cmd.Flags().StringVar(&pod, "pod", "", "only this pod: NAME")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only pods of this namespace")
 	return cmd
 }
 

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/node"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 func recordCmd() *cobra.Command {
@@ -24,26 +26,27 @@ func recordCmd() *cobra.Command {
 Ctrl-C. The recording holds no raw arguments, environments or configurations, and
 only its owner may read it. A name that ends in .gz is compressed.
 
-  cniscope record incident.rec.gz --for 10m
-  cniscope show incident.rec.gz
-
 Needs root. If a cniscope runs already, record asks it for what it sees.
 
 On Windows, --etl has Windows itself record instead, for a bug report about what
 cniscope does not know yet: processes, host networking (HNS), WMI and containerd.
-Such a trace holds the command line of every process of the node.
-
+Such a trace holds the command line of every process of the node.`,
+		Example: `  cniscope record incident.rec.gz --for 10m
+  cniscope show incident.rec.gz
   cniscope record --etl C:\incident.etl --for 1m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if duration < 0 {
-				return usageError{fmt.Errorf("--for %s: want a length of time, as 10m", duration)}
+				return usageError{fmt.Errorf("--for %s: want a duration, such as 10m", cmd.Flag("for").Value)}
 			}
 			if duration > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, duration)
 				defer cancel()
+			}
+			if args[0] == "-" && terminal.Is(cmd.OutOrStdout()) {
+				return usageError{errors.New("a recording goes to standard output: redirect it to a file")}
 			}
 			if etl {
 				return recordETL(ctx, cmd, args[0], overwrite)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/node/destinations"
@@ -28,27 +29,17 @@ type showOptions struct {
 func showCmd() *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
-		Use:   "show FILE | show --last DURATION",
+		Use:   "show FILE|--since DURATION",
 		Short: "Draw the calls of a recording, or of this node's last hours, as waterfalls",
 		Long: `Draw the calls of a recording as waterfalls, or those that this node has kept. What was
 slow is marked "!", what failed "✗"; the second line of each call says where most of its
 time went.
 
-  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
-  cniscope show incident.rec.gz --all                    every call in full
-  cniscope show incident.rec.gz --pod shop/web-0         one pod
-  cniscope show incident.rec.gz --problems               slow and failed calls only
-  cniscope show incident.rec.gz --format json | jq .     OTLP JSON, a line for each operation
-  cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
-  cniscope show --last 1h --pod shop/web-0               what this node has kept of a pod
-  cniscope show --summary incident.rec.gz                where the time went, by cause, with remedies
-  cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
-
 A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
 those of the recording; --config judges it by others. Of a very large one it shows the
 beginning, and tells you so.
 
-With --last it reads the spool that [export.spool] names, also while cniscope runs; that
+With --since it reads the spool that [export.spool] names, also while cniscope runs; that
 one is readable by its owner only, which is root. It holds what was kept after sampling,
 exported or not. Without a spool it asks the running cniscope, which remembers the last
 slow and failed operations whole, and of all others a line: cniscope why POD.
@@ -57,18 +48,29 @@ A pod of which there is no call is an error (exit code 1), which names the pods 
 
 With a limit (--max-…) the exit code is 1 if any call exceeds it, and standard error names
 the call and the limit; it is 2 if that cannot be determined, because there is no such call or
-not all could be read. It is 3 if a part of the spool cannot be read (--last).
+not all could be read. It is 3 if a part of the spool cannot be read (--since).
 Limits are for all calls of the pod, whatever is drawn; --problems draws those that cross
-them too.
-
+them too.`,
+		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
+  cniscope show incident.rec.gz --all                    every call in full
+  cniscope show incident.rec.gz --pod shop/web-0         one pod
+  cniscope show incident.rec.gz --problems               slow and failed calls only
+  cniscope show incident.rec.gz -o json | jq .     OTLP JSON, a line for each operation
+  cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
+  cniscope show --since 1h --pod shop/web-0               what this node has kept of a pod
+  cniscope show --summary incident.rec.gz                where the time went, by cause, with remedies
+  cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
   cniscope show ci.rec.gz --problems --max-call 500ms --max-commands 20`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.format == "otlp" {
+				o.format = "json"
+			}
 			if err := errors.Join(o.check(), o.checkLast(args, cmd.Flags().Changed), checkLimits(o.limits, cmd.Flags().Changed)); err != nil {
 				return err
 			}
 			if o.html && terminal.Is(cmd.OutOrStdout()) {
-				return usageError{errors.New("--html writes a page to standard output: send it to a file, as > page.html")}
+				return usageError{errors.New("--html writes a page to standard output: redirect it to a file, such as > page.html")}
 			}
 			if o.last > 0 {
 				return o.unchecked(showLast(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o))
@@ -76,23 +78,25 @@ them too.
 			return o.unchecked(showFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o))
 		},
 	}
+	cmd.ValidArgsFunction = recordingFiles
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
 	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
 	flags.BoolVar(&o.each, "all-commands", false, "a line or span for every command, also for many alike")
-	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and --format json where the node had [trace] fold_commands")
-	formatFlag(cmd, &o.format)
-	flags.Lookup("format").Usage = "text or json (OTLP JSON lines)"
+	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json where the node had [trace] fold_commands")
+	formatFlag(cmd, &o.format, "otlp")
+	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
 	colorFlag(cmd, &o.color)
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile()+")")
-	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
+	flags.DurationVar(&o.last, "since", 0, "read this node's spool: what ended within this time, such as 30m or 1d")
+	command.Formerly(cmd, "last", "since")
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+readFor.String()+"); what came before is shown")
 	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")
 	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
 	limitFlags(flags, &o.limits)
-	flags.StringVar(&o.spool, "spool", "", "with --last, the spool's folder")
+	flags.StringVar(&o.spool, "spool", "", "with --since, the spool's directory")
 	return cmd
 }
 
@@ -101,8 +105,8 @@ func (o showOptions) check() error {
 		return usageError{fmt.Errorf("--timeout %s: want a length of time, as 1m", o.timeout)}
 	}
 	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
-		return usageError{errors.New("--html, --summary, --otlp and --format json are different answers: " +
-			"ask for one (--summary has --format json)")}
+		return usageError{errors.New("--html, --summary, --otlp and -o json are different answers: " +
+			"ask for one (--summary has -o json)")}
 	}
 	return nil
 }

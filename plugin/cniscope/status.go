@@ -67,7 +67,7 @@ func tell(out io.Writer, s *install.Status) error {
 	if c := s.Containerd; c.Version != "" {
 		row("containerd", "%s (%s)", c.Version, c.From)
 		if c.PID > 0 {
-			row("", "process %d, since %s", c.PID, c.Since.Format("2006-01-02 15:04:05"))
+			row("", "process %d, since %s", c.PID, c.Since.UTC().Format("2006-01-02 15:04:05Z"))
 		}
 		state := "off"
 		if c.NRI {

@@ -20,22 +20,21 @@ func topCmd() *cobra.Command {
 	since := time.Hour
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Count what was slow or failed on this node in the last hour, by cause and plugin",
-		Long: `Count the verdicts of the last hour: what pods' networks were slow for or failed of, in which
-plugins, how long that took in all, and what the worst one was, with what to do.
-
-  cniscope top
-  cniscope top --since 10m
-  cniscope top --format json | jq -r '.causes[] | "\(.operations) \(.name)"'
+		Short: "Rank the causes of slow and failed CNI calls",
+		Long: `Rank the causes of slow and failed CNI calls of the last hour on this node, with their plugins, total
+time, worst call and remedy.
 
 It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
 10,000 operations of the node since it started.
 
 It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
+		Example: `  cniscope top
+  cniscope top --since 10m
+  cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since %s: want a length of time, as 1h", since)}
+				return usageError{fmt.Errorf("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)}
 			}
 			o, err := file.load()
 			if err != nil {

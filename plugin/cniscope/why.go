@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/show"
@@ -27,25 +28,26 @@ func whyCmd() *cobra.Command {
 node history, earliest first, and its calls in progress. Slow and failed ones are drawn as "show"
 draws them, with verdict and remedy.
 
-  cniscope why shop/web-0
-  cniscope why web-0                         of any namespace
-  cniscope why shop/web-0 --format json | jq -r '.operations[-1].verdict'
-
 It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
 10,000 operations of the node since it started, a line for each, and the last slow and failed ones
 whole. A pod with hostNetwork has none.
 
 It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`,
+		Example: `  cniscope why shop/web-0
+  cniscope why web-0                         of any namespace
+  cniscope why shop/web-0 -o json | jq -r '.operations[-1].verdict'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if w.last < 1 {
-				return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
+				return usageError{fmt.Errorf("--limit %d: want 1 or more", w.last)}
 			}
 			return w.run(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
 	w.file.flag(cmd)
-	cmd.Flags().IntVar(&w.last, "last", w.last, "how many operations of the pod, the latest")
+	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only the newest setups and teardowns, this many")
+	command.Formerly(cmd, "last", "limit")
+	cmd.Flags().DurationVar(&w.since, "since", 0, "only what ended within this time, such as 1h or 1d")
 	formatFlag(cmd, &w.format)
 	colorFlag(cmd, &w.color)
 	return cmd
@@ -54,6 +56,7 @@ It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`
 type why struct {
 	file          optionsFile
 	last          int
+	since         time.Duration
 	format, color string
 }
 
@@ -77,7 +80,11 @@ func (w why) run(ctx context.Context, out io.Writer, name string) error {
 	}
 	namespace, pod := podNamed(name)
 	r := memory(o.State.Dir)
-	found, err := r.Operations(ctx, control.Query{Namespace: namespace, Pod: pod, Limit: w.last})
+	q := control.Query{Namespace: namespace, Pod: pod, Limit: w.last}
+	if w.since > 0 {
+		q.Since = time.Now().Add(-w.since)
+	}
+	found, err := r.Operations(ctx, q)
 	if err != nil {
 		return err
 	}

@@ -17,35 +17,36 @@ import (
 func doctorCmd(o *options) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
-		Use:   "doctor -A | doctor NODE...",
+		Use:   "doctor NODE...|--all-nodes",
 		Short: "Say what is wrong with the nodes' pod networks, and what to do",
 		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
 groups similar findings and lists the affected nodes, with the evidence of the first node and the
 remedy. Problems (✗) come first, then warnings (!), then notes (·).
 
-  kubectl cniscope doctor -A
-  kubectl cniscope doctor node-7 node-9
-  kubectl cniscope doctor -A --format json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'
-
 A node examines itself up to twice a minute, so an answer may be 30 s old.
 
 The exit code is 0 if every node answered and nothing was found, 1 if a problem or a warning was, and
 3 if nothing was found, but a node did not answer or could not make a check.`,
+		Example: `  kubectl cniscope doctor --all-nodes
+  kubectl cniscope doctor node-7 node-9
+  kubectl cniscope doctor --all-nodes -o json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if all == (len(args) > 0) {
-				return usageError{errors.New("doctor needs node names or -A for all nodes")}
+			if all == (len(args)+len(o.nodes) > 0) {
+				return usageError{errors.New("doctor needs node names, or --all-nodes")}
 			}
 			return nil
 		},
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
-			o.nodes = append(o.nodes, args...)
+			for _, node := range args {
+				o.nodes = append(o.nodes, strings.TrimPrefix(node, "node/"))
+			}
 			if !cmd.Flags().Changed("node-timeout") {
 				o.limits.Patience = doctorPatience
 			}
 			return examine(cmd, o)
 		}),
 	}
-	cmd.Flags().BoolVarP(&all, "all", "A", false, "all nodes")
+	cmd.Flags().BoolVarP(&all, "all-nodes", "A", false, "all nodes")
 	return cmd
 }
 

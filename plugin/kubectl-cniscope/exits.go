@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 )
 
@@ -30,7 +31,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, new(command.Usage)):
 		return exitUsage
 	}
 	return exitFailed

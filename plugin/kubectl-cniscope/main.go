@@ -13,8 +13,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // all login methods
 	"k8s.io/klog/v2"
+
+	"github.com/cniscope/cniscope/pkg/command"
 )
 
 func main() { os.Exit(execute(os.Args, os.Stdout, os.Stderr)) }
@@ -50,15 +53,14 @@ func completing(args []string) []string {
 	return args[1:]
 }
 
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// formerly accepts flags' names of 0.2.
+func formerly(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	for former, now := range map[string]string{"format": "output", "last": "limit", "all": "all-nodes"} {
+		if name == former {
+			name = now
+		}
 	}
-	meant := ""
-	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		meant = "; did you mean " + strings.Join(similar, " or ") + "?"
-	}
-	return usageError{fmt.Errorf("unknown command %q%s\nTry 'kubectl cniscope --help'", args[0], meant)}
+	return pflag.NormalizedName(name)
 }
 
 func rootCmd() *cobra.Command {
@@ -71,7 +73,7 @@ so long, what hangs now, what is wrong with nodes, and what costs a whole fleet 
   kubectl cniscope why web-0             where a pod's seconds went, and what to do
   kubectl cniscope top                   the last hour's slow and failed calls, by cause, node, plugin
   kubectl cniscope ps -A                 CNI calls in progress, on all nodes
-  kubectl cniscope doctor -A             what is wrong with the nodes, findings that are alike together
+  kubectl cniscope doctor --all-nodes    what is wrong with the nodes, findings that are alike together
   kubectl cniscope record web-0          a recording that "cniscope show" draws
 
 It uses your Kubernetes permissions: the Role cniscope-operator in cniscope's namespace. If a right
@@ -81,19 +83,15 @@ The nodes are queried concurrently. If a node does not answer, its name is print
 answers of the others, and the exit code is 3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
-
-		SuggestionsMinimumDistance: 2,
-
-		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:     version(),
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
+		Version:       version(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	o := newOptions()
 	o.flags(cmd.PersistentFlags())
-	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd(o))
+	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd(o), optionsCmd())
+	cmd.SetGlobalNormalizationFunc(formerly)
 	completions(cmd, o)
+	command.Prepare(cmd)
 	return cmd
 }

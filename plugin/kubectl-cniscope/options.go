@@ -44,18 +44,36 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
 	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
 	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
-	set.StringVar(&o.format, "format", o.format, "text or json")
-	o.kube.AddFlags(set)
+	set.StringVarP(&o.format, "output", "o", o.format, "text or json")
+	kube := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.kube.AddFlags(kube)
+	kube.VisitAll(func(f *pflag.Flag) {
+		f.Hidden = !slices.Contains([]string{"context", "kubeconfig", "namespace"}, f.Name)
+	})
+	set.AddFlagSet(kube)
+}
+
+// optionsCmd prints kubectl's flags, which other commands' help leaves out.
+func optionsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "options", Short: "List the flags of kubectl that every command accepts", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kube := pflag.NewFlagSet("", pflag.ContinueOnError)
+			genericclioptions.NewConfigFlags(true).AddFlags(kube)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), kube.FlagUsages())
+			return err
+		},
+	}
 }
 
 func (o *options) check() error {
 	switch {
 	case o.format != "text" && o.format != "json":
-		return usageError{fmt.Errorf("--format %s: want text or json", o.format)}
+		return usageError{fmt.Errorf("--output %s: want text or json", o.format)}
 	case o.limits.AtOnce < 1 || o.limits.AtOnce > 256:
 		return usageError{fmt.Errorf("--concurrency %d: want 1 to 256", o.limits.AtOnce)}
 	case o.limits.Patience <= 0:
-		return usageError{fmt.Errorf("--node-timeout %s: want a length of time, as 5s", o.limits.Patience)}
+		return usageError{fmt.Errorf("--node-timeout %s: want more than 0, such as 5s", o.limits.Patience)}
 	}
 	return nil
 }
@@ -145,14 +163,5 @@ func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*c
 			return err
 		}
 		return do(cmd, args)
-	}
-}
-
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w; see: kubectl cniscope %s --help", err, cmd.Name())}
-		}
-		return nil
 	}
 }

@@ -16,20 +16,20 @@ import (
 )
 
 func psCmd(o *options) *cobra.Command {
-	all := false
+	all, pod := false, ""
 	cmd := &cobra.Command{
-		Use:   "ps [-A]",
+		Use:   "ps",
 		Short: "List CNI calls in progress and their waits on all nodes",
 		Long: `List the CNI calls in progress in your namespace, oldest first: node, pod, command, plugin, age,
-and the current process with the kernel function in which it waits.
-
-  kubectl cniscope ps                        of the pods of your namespace
+and the current process with the kernel function in which it waits.`,
+		Example: `  kubectl cniscope ps                        of the pods of your namespace
   kubectl cniscope ps -A                     of all pods
   kubectl cniscope ps -A --node node-7       on one node
-  kubectl cniscope ps -A --format json | jq '.calls[] | select(.age_ns > 20e9)'`,
-		Args: arguments(cobra.NoArgs),
-		RunE: o.runs(func(cmd *cobra.Command, _ []string) error { return ps(cmd, o, all) }),
+  kubectl cniscope ps -A -o json | jq '.calls[] | select(.age_ns > 20e9)'`,
+		Args: cobra.NoArgs,
+		RunE: o.runs(func(cmd *cobra.Command, _ []string) error { return ps(cmd, o, all, pod) }),
 	}
+	cmd.Flags().StringVar(&pod, "pod", "", "only this pod: NAME")
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
 }
@@ -47,7 +47,7 @@ type nodeCall struct {
 	control.Call
 }
 
-func ps(cmd *cobra.Command, o *options, all bool) error {
+func ps(cmd *cobra.Command, o *options, all bool, pod string) error {
 	s, err := o.scoped(cmd, all)
 	if err != nil {
 		return err
@@ -59,7 +59,9 @@ func ps(cmd *cobra.Command, o *options, all bool) error {
 			return err
 		}
 		for _, call := range said.Calls {
-			d.Calls = append(d.Calls, nodeCall{node, digest.Call(call)})
+			if pod == "" || call.Pod == pod {
+				d.Calls = append(d.Calls, nodeCall{node, digest.Call(call)})
+			}
 		}
 		return nil
 	})

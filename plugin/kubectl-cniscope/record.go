@@ -22,27 +22,30 @@ import (
 func recordCmd(o *options) *cobra.Command {
 	r := recording{options: o, length: 30 * time.Second}
 	cmd := &cobra.Command{
-		Use:   "record POD | record node/NODE",
+		Use:   "record POD|node/NODE [FILE]",
 		Short: "Record what happens to a pod's network, or on a node, into a file that cniscope show draws",
 		Long: `Record what happens from now on, for --for or until Ctrl-C: of one pod, or of everything on one
 node. The file is as "cniscope record" writes it on the node: without raw arguments, environments or
 configurations.
 
-  kubectl cniscope record web-0                          30 s, into web-0.rec.gz
-  kubectl cniscope record node/node-7 --for 2m -o n7.rec.gz
-  cniscope show --html n7.rec.gz > n7.html
-
 A pod that keeps failing is set up again and again: record it, and wait for the next attempt.`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Example: `  kubectl cniscope record web-0                          30 s, into web-0.rec.gz
+  kubectl cniscope record node/node-7 n7.rec.gz --for 2m
+  cniscope show --html n7.rec.gz > n7.html`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if r.length <= 0 || r.length > control.MaxRecord {
-				return usageError{fmt.Errorf("--for %s: want a length of time, up to %s", r.length, length(control.MaxRecord))}
+				return usageError{fmt.Errorf("--for %s: want a duration up to %s", cmd.Flag("for").Value, length(control.MaxRecord))}
+			}
+			if len(args) == 2 {
+				r.file = args[1]
 			}
 			return r.run(cmd, args[0])
 		}),
 	}
 	cmd.Flags().DurationVar(&r.length, "for", r.length, "for how long, "+length(control.MaxRecord)+" at most")
 	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, - for standard output (default NAME.rec.gz)")
+	_ = cmd.Flags().MarkHidden("output") // FILE was named by it up to 0.2
 	cmd.Flags().BoolVar(&r.overwrite, "overwrite", false, "replace the file if it exists")
 	return cmd
 }
@@ -127,7 +130,7 @@ func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (st
 func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
 	if r.file == "-" {
 		if terminal.Is(cmd.OutOrStdout()) {
-			return usageError{errors.New("-o - writes a recording to standard output: send it to a file")}
+			return usageError{errors.New("a recording goes to standard output: redirect it to a file")}
 		}
 		return fill(cmd.OutOrStdout())
 	}

@@ -19,22 +19,21 @@ import (
 func topCmd(o *options) *cobra.Command {
 	all, since := false, time.Hour
 	cmd := &cobra.Command{
-		Use:   "top [-A]",
+		Use:   "top",
 		Short: "Count what was slow or failed in the last hour, by cause, node and plugin",
 		Long: `Count the verdicts of the last hour on all nodes: the causes of slow and failed CNI calls, with
 nodes, plugins, the worst call and the remedy.
 
 It covers all namespaces; -n selects one.
 
-  kubectl cniscope top
-  kubectl cniscope top -n shop --since 10m
-  kubectl cniscope top --format json | jq -r '.causes[] | "\(.operations) \(.name)"'
-
 Each node keeps its last 10,000 pod setups and teardowns, which may be less than an hour.`,
-		Args: arguments(cobra.NoArgs),
+		Example: `  kubectl cniscope top
+  kubectl cniscope top -n shop --since 10m
+  kubectl cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
+		Args: cobra.NoArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since %s: want a length of time, as 1h", since)}
+				return usageError{fmt.Errorf("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)}
 			}
 			return top(cmd, o, all, since)
 		}),

@@ -32,7 +32,7 @@ func version() string {
 
 func versionCmd(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: arguments(cobra.NoArgs),
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if o.format == "json" {
 				return indented(cmd.OutOrStdout(), map[string]string{

@@ -29,27 +29,25 @@ func whyCmd(o *options) *cobra.Command {
 	w := why{options: o, last: 10}
 	cmd := &cobra.Command{
 		Use:   "why POD",
-		Short: "Say where the seconds of a pod's network setup went, and what to do",
-		Long: `Say why a pod's network took as long as it did: the pod's Events, then what the node that it
-runs on remembers of its setups and teardowns, slow, failed or ordinary, with the verdict and what
-to do. What the node remembers whole is drawn as "cniscope show" draws it.
+		Short: "Explain why a pod's network setup was slow or failed",
+		Long: `Explain why a pod's network setup was slow or failed: the pod's Events, then each setup and teardown
+in its node's history with verdict and remedy. Slow and failed ones are drawn as by "cniscope show".
 
-  kubectl cniscope why web-0
+All nodes are asked for a deleted pod. Events need the right to read them (role view), the rest the
+Role cniscope-operator in cniscope's namespace. If a permission is missing, it is named and the rest
+is printed.`,
+		Example: `  kubectl cniscope why web-0
   kubectl cniscope why shop/web-0            the same as -n shop
-  kubectl cniscope why web-0 --format json | jq -r '.operations[-1].verdict'
-
-A pod that is gone is looked for on all nodes. The Events need the right to read them (the role view
-has it), the rest the Role cniscope-operator in cniscope's namespace. Without one of them the other is
-printed, and what is missing is named.`,
-		Args: arguments(cobra.ExactArgs(1)),
+  kubectl cniscope why web-0 -o json | jq -r '.operations[-1].verdict'`,
+		Args: cobra.ExactArgs(1),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if w.last < 1 {
-				return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
+				return usageError{fmt.Errorf("--limit %d: want 1 or more", w.last)}
 			}
 			return w.run(cmd, args[0])
 		}),
 	}
-	cmd.Flags().IntVar(&w.last, "last", w.last, "how many operations of the pod, the latest")
+	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only the newest setups and teardowns, this many")
 	cmd.Flags().StringVar(&w.color, "color", "auto", "auto, always or never")
 	return cmd
 }

@@ -1,0 +1,168 @@
+// Package command gives the programs' command lines one behavior: usage errors, suggestions, units and former names.
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Usage is a usage error; programs exit with 2.
+type Usage struct{ error }
+
+// Usagef returns a usage error.
+func Usagef(format string, a ...any) error { return Usage{fmt.Errorf(format, a...)} }
+
+// Unwrap returns the cause.
+func (u Usage) Unwrap() error { return u.error }
+
+// Prepare makes every command of a tree reject wrong arguments and flags with a Usage, and accept days and weeks in
+// durations. It completes the values of flags that list them.
+func Prepare(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("completion")
+	prepare(root)
+}
+
+// Formerly makes a command accept a flag's former name.
+func Formerly(cmd *cobra.Command, former, name string) {
+	before := cmd.Flags().GetNormalizeFunc()
+	cmd.Flags().SetNormalizeFunc(func(set *pflag.FlagSet, given string) pflag.NormalizedName {
+		if given == former {
+			given = name
+		}
+		return before(set, given)
+	})
+}
+
+func prepare(cmd *cobra.Command) {
+	check := cmd.Args
+	cmd.SuggestionsMinimumDistance = 2
+	switch {
+	case cmd.Name() == "help" && cmd.Parent() != nil && !cmd.Parent().HasParent():
+		cmd.Run, cmd.RunE = nil, help
+	case cmd.HasSubCommands() && cmd.Run == nil && cmd.RunE == nil:
+		check, cmd.RunE = unknown, func(c *cobra.Command, _ []string) error {
+			return hint(c, Usagef("%s needs a command", c.Name()))
+		}
+	}
+	if check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return arguments(c, args, err)
+			}
+			return nil
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "duration" {
+			f.Value = &duration{Value: f.Value}
+		}
+		if c, is := f.Value.(interface{ Values() []string }); is {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.Values(), cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+	for _, each := range cmd.Commands() {
+		prepare(each)
+	}
+}
+
+func name(c *cobra.Command) string { return c.CommandPath() }
+
+// hint appends where to read on.
+func hint(c *cobra.Command, err error) error {
+	return Usage{fmt.Errorf("%w\nTry '%s --help'", err, name(c))}
+}
+
+func help(c *cobra.Command, args []string) error {
+	of, rest, err := c.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return unknown(c.Root(), args)
+	}
+	of.InitDefaultHelpFlag()
+	return of.Help()
+}
+
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return hint(c, Usagef("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+}
+
+func meant(similar []string) string {
+	if len(similar) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(similar, " or ") + "?"
+}
+
+// arguments says in one form what a command takes.
+func arguments(c *cobra.Command, args []string, err error) error {
+	if said := err.Error(); errors.As(err, new(Usage)) || !strings.Contains(said, " arg(s), ") && !strings.HasPrefix(said, "unknown command ") {
+		return err // the command's own
+	}
+	_, takes, _ := strings.Cut(c.Use, " ")
+	if takes = strings.TrimSuffix(takes, " [flags]"); takes == "" {
+		takes = "no arguments"
+	}
+	got := fmt.Sprintf("%d arguments", len(args))
+	switch len(args) {
+	case 0:
+		got = "none"
+	case 1:
+		got = fmt.Sprintf("%q", args[0])
+	}
+	return hint(c, Usagef("%s takes %s, got %s", c.Name(), takes, got))
+}
+
+func flagError(c *cobra.Command, err error) error {
+	var none *pflag.NotExistError
+	if errors.As(err, &none) {
+		similar := &cobra.Command{SuggestionsMinimumDistance: 2}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				similar.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			}
+		})
+		names := similar.SuggestionsFor(none.GetSpecifiedName())
+		for i := range names {
+			names[i] = "--" + names[i]
+		}
+		slices.Sort(names)
+		err = fmt.Errorf("%w%s", err, meant(names))
+	}
+	return hint(c, Usage{err})
+}
+
+// duration is a flag that accepts days and weeks, and prints what was typed.
+type duration struct {
+	pflag.Value
+	typed string
+}
+
+// Set implements pflag.Value.
+func (d *duration) Set(s string) error {
+	parsed, err := text.Duration(s)
+	if err != nil {
+		return err
+	}
+	d.typed = s
+	return d.Value.Set(parsed.String())
+}
+
+func (d *duration) String() string {
+	if zero := time.Duration(0).String(); d.typed == "" && d.Value.String() == zero {
+		return "" // help prints no default
+	}
+	return cmp.Or(d.typed, d.Value.String())
+}

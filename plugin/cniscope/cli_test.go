@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// Each row is a command line with its exit code, and what its output and error contain. Former flags are accepted.
+func TestCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"show --since 1h --spool /not/there", 1, "nothing was ever kept there"},
+		{"show --last 1d --spool /not/there", 1, "nothing was ever kept there"},
+		{"show --since 2w1d --spool /not/there", 1, "nothing was ever kept there"},
+		{"show --since 1y", 2, `invalid argument "1y" for "--since" flag: want a number with ms, s, m, h, d or w, such as 90m`},
+		{"show --since -1h", 2, "--since: want more than 0"},
+		{"record x --for -60m", 2, "--for -60m: want a duration, such as 10m"},
+		{"why x --limit 0", 2, "--limit 0: want 1 or more"},
+		{"why x --last 0", 2, "--limit 0: want 1 or more"},
+		{"why x --since 1z", 2, "--since"},
+		{"top --since -1h", 2, "--since -1h: want more than 0"},
+		{"show " + threePods + " -o otlp", 0, `{"resourceSpans":`},
+		{"show " + threePods + " --output json", 0, `{"resourceSpans":`},
+		{"show " + threePods + " --format json", 0, `{"resourceSpans":`},
+		{"version -o json", 0, `"schema": "cniscope.dev/version/v1"`},
+		{"ps -o yaml", 2, "want text or json"},
+		{"ps --pod x -n y -o yaml", 2, "want text or json"},
+		{"config check /not/there", 1, "cannot read the configuration file: "},
+		{"config check -", 0, "-: valid"},
+		{"shwo", 2, `unknown command "shwo"; did you mean show?` + "\nTry 'cniscope --help'"},
+		{"config nope", 2, `unknown command "nope"` + "\nTry 'cniscope config --help'"},
+		{"config", 2, "config needs a command"},
+		{"", 2, "cniscope needs a command"},
+		{"help nope", 2, `unknown command "nope"`},
+		{"help show", 0, "Examples:"},
+		{"completion tcsh", 2, `unknown command "tcsh"`},
+		{"show --sumary", 2, "unknown flag: --sumary; did you mean --summary?"},
+		{"doctor foo", 2, `doctor takes no arguments, got "foo"` + "\nTry 'cniscope doctor --help'"},
+		{"doctor --patience 0s", 2, "--answer-timeout want a duration"},
+		{"why a b", 2, "why takes POD, got 2 arguments\nTry 'cniscope why --help'"},
+		{"diff a", 2, `diff takes A B, got "a"`},
+		{"record", 2, "record takes FILE|-, got none"},
+		{"__complete show --output ", 0, "text\njson\notlp\n"},
+		{"__complete show --color ", 0, "auto\nalways\nnever\n"},
+		{"__complete show ", 0, "rec\ngz\n"},
+		{"-V", 0, "cniscope "},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			args := strings.Split(c.args, " ")
+			if c.args == "" {
+				args = []string{}
+			}
+			cmd := rootCmd()
+			cmd.SetIn(strings.NewReader(""))
+			out, err := runCommand(cmd, args...)
+			code := 0
+			if err != nil {
+				code = exitCode(err)
+			}
+			harness.Equal(t, code, c.code, err)
+			harness.Says(t, out+fmt.Sprint(err), c.says)
+		})
+	}
+}
+
+// Each command's help has examples in their own section if it has any, and no line of them elsewhere.
+func TestHelpHasExamples(t *testing.T) {
+	for _, cmd := range rootCmd().Commands() {
+		harness.Equal(t, strings.Contains(cmd.Long, "\n  cniscope "), false, cmd.Name())
+	}
+}
