@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"testing"
 	"time"
 
@@ -34,37 +33,35 @@ func during(t *testing.T, serve func(context.Context)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-func TestCallsArePassedOn(t *testing.T) {
-	want := Call{
+func TestCallsAndTheNodeArePassedOn(t *testing.T) {
+	call := Call{
 		Namespace: "shop", Pod: "web-0", Command: "ADD", Plugin: "bridge", Age: time.Minute, Runs: "iptables",
 		PID: 1,
 	}
-	got, err := serving(t, Handlers{Calls: func() []Call { return []Call{want} }}).Calls(t.Context())
-	if err != nil || len(got) != 1 || got[0] != want {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-func TestTheNodeTellsOfItself(t *testing.T) {
-	want := Node{
+	node := Node{
 		Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered",
 		Trusted: []string{"containerd (pid 8)"},
 	}
-	got, err := serving(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	c := serving(t, Handlers{ReadHandlers: ReadHandlers{
+		Calls: func() []Call { return []Call{call} }, Node: func() Node { return node },
+	}})
+	calls, err := c.Calls(t.Context())
+	harness.Check(t, err)
+	harness.EqualSlices(t, calls, []Call{call})
+	told, err := c.Node(t.Context())
+	harness.Check(t, err)
+	harness.DeepEqual(t, told, node)
 }
 
 func TestARecordingIsAStream(t *testing.T) {
 	ended := make(chan struct{})
-	c := serving(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+	c := serving(t, Handlers{ReadHandlers: ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 		defer close(ended)
 		_, _ = io.WriteString(w, "first\n")
 		flush()
 		<-ctx.Done()
 		return ctx.Err()
-	}})
+	}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	body, err := c.Record(ctx)
 	harness.Check(t, err)
@@ -85,13 +82,13 @@ func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Serve(ctx, l, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+		Serve(ctx, l, Handlers{ReadHandlers: ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			_, _ = io.WriteString(w, "first\n")
 			flush()
 			<-ctx.Done()
 			_, _ = io.WriteString(w, "last\n")
 			return nil
-		}}, slog.New(slog.DiscardHandler))
+		}}}, slog.New(slog.DiscardHandler))
 	}()
 	firstClient(t, dir)
 	body, err := Client{Dir: dir}.Record(t.Context())

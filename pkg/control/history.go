@@ -96,12 +96,5 @@ type Query struct {
 // MaxWait bounds Query.Wait.
 const MaxWait = time.Minute
 
-// RecordQuery describes a recording.
-type RecordQuery struct {
-	For time.Duration
-	// Namespace and Pod name the pod of interest, recorded with the whole node, where others may hold its locks.
-	Namespace, Pod string
-}
-
 // MaxRecord bounds a read-only recording.
 const MaxRecord = 10 * time.Minute

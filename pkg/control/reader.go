@@ -72,9 +72,9 @@ func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
 	return r.all(ctx, "/v1/doctor", nil)
 }
 
-// Record starts a recording.
-func (r Reader) Record(ctx context.Context, q RecordQuery) (io.ReadCloser, error) {
-	return r.get(ctx, "/v1/record", q.values())
+// Record starts a recording of the whole node, for up to MaxRecord.
+func (r Reader) Record(ctx context.Context, length time.Duration) (io.ReadCloser, error) {
+	return r.get(ctx, "/v1/record", url.Values{"for": {length.String()}})
 }
 
 func (q Query) values() url.Values {
@@ -96,13 +96,6 @@ func (q Query) values() url.Values {
 	if q.Wait > 0 {
 		v.Set("wait", strconv.FormatFloat(q.Wait.Seconds(), 'f', -1, 64))
 	}
-	return v
-}
-
-func (q RecordQuery) values() url.Values {
-	v := url.Values{"for": {q.For.String()}}
-	set(v, "namespace", q.Namespace)
-	set(v, "pod", q.Pod)
 	return v
 }
 

@@ -38,7 +38,8 @@ type ReadHandlers struct {
 	Doctor func(ctx context.Context) ([]byte, error)
 	// APIServer returns host:port.
 	APIServer func() (string, error)
-	Record    func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
+	// Record records until ctx ends, and calls flush to send what there is.
+	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
 }
 
 type reads struct {
@@ -148,17 +149,19 @@ func (s *reads) doctor(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *reads) record(w http.ResponseWriter, r *http.Request) {
-	q, err := recordQueryOf(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	asked := r.URL.Query().Get("for")
+	length, err := time.ParseDuration(asked)
+	if err != nil || length <= 0 {
+		http.Error(w, fmt.Sprintf("for=%q: want a length of time, as 30s", asked), http.StatusBadRequest)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), q.For)
+	length = min(length, MaxRecord)
+	ctx, cancel := context.WithTimeout(r.Context(), length)
 	defer cancel()
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(q.For + s.answer))
+	_ = control.SetWriteDeadline(time.Now().Add(length + s.answer))
 	limited := &limitedWriter{ResponseWriter: w, left: maxRecording, over: cancel}
-	if err := s.Record(ctx, q, limited, func() { _ = control.Flush() }); err != nil && ctx.Err() == nil {
+	if err := s.Record(ctx, limited, func() { _ = control.Flush() }); err != nil && ctx.Err() == nil {
 		s.log.Warn("a recording over the read-only socket ended", "error", err)
 	}
 }
@@ -262,15 +265,4 @@ func sinceOf(s string, now time.Time) (time.Time, error) {
 		return t, fmt.Errorf("since=%q: want a time as 2006-01-02T15:04:05Z, or how long ago, as 1h", s)
 	}
 	return t, nil
-}
-
-func recordQueryOf(r *http.Request) (q RecordQuery, err error) {
-	v := r.URL.Query()
-	q.Namespace, q.Pod = v.Get("namespace"), v.Get("pod")
-	q.For, err = time.ParseDuration(v.Get("for"))
-	if err != nil || q.For <= 0 {
-		return q, fmt.Errorf("for=%q: want a length of time, as 30s", v.Get("for"))
-	}
-	q.For = min(q.For, MaxRecord)
-	return q, nil
 }

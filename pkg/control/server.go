@@ -99,13 +99,9 @@ type Node struct {
 
 // Handlers answer root's requests, concurrently.
 type Handlers struct {
-	Calls  func() []Call
-	Node   func() Node
-	Recent func() Recent
-	// Record records until ctx ends, and calls flush to send what there is.
-	Record   func(ctx context.Context, w http.ResponseWriter, flush func()) error
+	ReadHandlers
+	Recent   func() Recent
 	Baseline func() *baseline.Document
-	Read     ReadHandlers
 }
 
 const farewell = time.Second
@@ -117,7 +113,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
 	mux.HandleFunc("GET /baseline", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Baseline()) })
-	mux.Handle("/v1/", (&reads{ReadHandlers: h.Read, bounds: rootBounds(), log: log}).handler())
+	mux.Handle("/v1/", (&reads{ReadHandlers: h.ReadHandlers, bounds: rootBounds(), log: log}).handler())
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {

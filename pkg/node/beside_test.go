@@ -33,7 +33,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	told, end := context.WithCancel(t.Context())
-	answerAt(t, o.State.Dir, control.Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+	answerAt(t, o.State.Dir, control.Handlers{ReadHandlers: control.ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 		out, err := record.NewWriter(w, header)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 				}
 			}
 		}
-	}})
+	}}})
 	file := filepath.Join(t.TempDir(), "beside.rec")
 	to := Recording{Path: file, Diagnostics: io.Discard}
 	if err := recordRunning(told, o, to, slog.New(slog.DiscardHandler), new(lock.HeldError)); err != nil {
@@ -94,7 +94,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 			o := o
 			o.State.Dir = t.TempDir()
 			told, end := context.WithCancel(t.Context())
-			answerAt(t, o.State.Dir, control.Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+			answerAt(t, o.State.Dir, control.Handlers{ReadHandlers: control.ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 				if answers {
 					out, err := record.NewWriter(w, header)
 					if err != nil {
@@ -108,7 +108,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 				end()
 				<-ctx.Done()
 				return nil
-			}})
+			}}})
 			file := filepath.Join(t.TempDir(), "beside.rec")
 			to := Recording{Path: file, Diagnostics: io.Discard}
 			var said strings.Builder

@@ -3,13 +3,11 @@ package node
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os/user"
 	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
-	"github.com/cniscope/cniscope/pkg/kubelet"
 )
 
 func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
@@ -27,20 +25,6 @@ func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 		return
 	}
 	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, h, n.log) })
-}
-
-func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHandlers {
-	return control.ReadHandlers{
-		Node: h.Node, Calls: h.Calls, APIServer: kubelet.APIServer,
-		Operations: n.history.Operations,
-		Spans:      n.history.Whole,
-		Doctor: control.Examined(func(ctx context.Context) ([]byte, error) {
-			return n.examine(ctx, o)
-		}),
-		Record: func(ctx context.Context, _ control.RecordQuery, w http.ResponseWriter, flush func()) error {
-			return h.Record(ctx, w, flush)
-		},
-	}
 }
 
 func groupID(group string) (int, error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/history"
+	"github.com/cniscope/cniscope/pkg/kubelet"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/node/learned"
@@ -251,26 +252,29 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		return
 	}
 	handlers := control.Handlers{
-		Calls: func() []control.Call { return underWay(n.inFlight()) },
-		Node: func() control.Node {
-			return control.Node{
-				Version: n.version, PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Trusted: sources.trusted(),
-				Probe: sources.state("probe"), NRI: sources.state("nri"), Missed: sources.missed(),
-			}
+		ReadHandlers: control.ReadHandlers{
+			Calls: func() []control.Call { return underWay(n.inFlight()) },
+			Node: func() control.Node {
+				return control.Node{
+					Version: n.version, PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Trusted: sources.trusted(),
+					Probe: sources.state("probe"), NRI: sources.state("nri"), Missed: sources.missed(),
+				}
+			},
+			Operations: n.history.Operations, Spans: n.history.Whole, APIServer: kubelet.APIServer,
+			Doctor: control.Examined(func(ctx context.Context) ([]byte, error) { return n.examine(ctx, o) }),
+			Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+				return n.record(ctx, settings.Of(o, record.Host().BootID, n.version), w, flush, sources.wake)
+			},
 		},
 		Recent: func() control.Recent {
 			r := n.recent.list()
 			r.Held = n.leaks.held()
 			return r
 		},
-		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			return n.record(ctx, settings.Of(o, record.Host().BootID, n.version), w, flush, sources.wake)
-		},
 		Baseline: n.usually,
 	}
-	handlers.Read = n.readHandlers(o, handlers)
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
-	n.serveReaders(l, o, handlers.Read)
+	n.serveReaders(l, o, handlers.ReadHandlers)
 }
 
 // inFlight unlocks by defer, for an HTTP server survives a panic.

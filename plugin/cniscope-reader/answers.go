@@ -68,10 +68,7 @@ func (q question) spans(ctx context.Context, node control.Reader, out io.Writer)
 }
 
 func (q question) record(ctx context.Context, node control.Reader, out io.Writer) error {
-	recording, err := node.Record(ctx, control.RecordQuery{
-		For:       min(q.recording, control.MaxRecord),
-		Namespace: q.namespace, Pod: q.pod,
-	})
+	recording, err := node.Record(ctx, min(q.recording, control.MaxRecord))
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,9 @@ func TestDocumentOfPS(t *testing.T) {
 	}
 	for name, calls := range map[string][]control.Call{"none": nil, "two": {full, {Command: "STATUS", Plugin: "bridge", Runs: "bridge"}}} {
 		dir := t.TempDir()
-		end := answerAt(t, dir, control.Handlers{Calls: func() []control.Call { return calls }})
+		end := answerAt(t, dir, control.Handlers{ReadHandlers: control.ReadHandlers{
+			Calls: func() []control.Call { return calls },
+		}})
 		options := filepath.Join(dir, "cniscope.toml")
 		harness.Check(t, os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n"), 0o600))
 		out, _, err := cniscope(t, "ps", "--format", "json", "--config", options)
