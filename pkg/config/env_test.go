@@ -78,9 +78,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := FromEnvironment(env(tt.vars), "host").Overlay("f.toml", []byte(tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			want := Default()
 			tt.want(&want)
 			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())

@@ -20,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A running cniscope hands over late what happens. Who records beside it, and stops as soon as what was to be
@@ -29,9 +30,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	o.State.Dir = t.TempDir()
 	s := settings.Of(o, record.Host().BootID, "test")
 	header, err := s.Header()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	told, end := context.WithCancel(t.Context())
 	answerAt(t, o.State.Dir, control.Handlers{ReadHandlers: control.ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 		out, err := record.NewWriter(w, header)
@@ -72,9 +71,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	}}})
 	file := filepath.Join(t.TempDir(), "beside.rec")
 	to := Recording{Path: file, Diagnostics: io.Discard}
-	if err := recordRunning(told, o, to, slog.New(slog.DiscardHandler), new(lock.HeldError)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, recordRunning(told, o, to, slog.New(slog.DiscardHandler), new(lock.HeldError)))
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "handed over late") {
 		t.Errorf("%v, %s", err, text)
 	}
@@ -85,9 +82,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 func TestARecordingEndsWithoutTicks(t *testing.T) {
 	o := config.Default()
 	header, err := settings.Of(o, record.Host().BootID, "test").Header()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for name, answers := range map[string]bool{"no ticks": true, "no answer": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,9 +183,7 @@ func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
 func recording(t *testing.T) (n *node, over context.Context, end func()) {
 	t.Helper()
 	n, err := newNode(config.Default(), "test", slog.New(slog.DiscardHandler), &slog.LevelVar{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	over, end = context.WithCancel(t.Context())
 	return n, over, end
 }
@@ -216,9 +209,7 @@ func (*httpBody) WriteHeader(int)     {}
 func answerAt(t *testing.T, dir string, h control.Handlers) {
 	t.Helper()
 	l, err := control.Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {

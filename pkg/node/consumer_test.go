@@ -87,9 +87,7 @@ func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 	n.consumers.join("panics", panics, enough)
 	heard := n.consumers.join("healthy", healthy, enough)
 
-	if err := source.Merge(t.Context(), log, time.Minute, n.take, fixed(events)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, source.Merge(t.Context(), log, time.Minute, n.take, fixed(events)))
 	n.consumers.leave(heard)
 	if healthy.events != len(events) || healthy.results != operations || len(healthy.lost) > 0 {
 		t.Errorf("the healthy one got %d of %d events, %d of %d results", healthy.events, len(events), healthy.results, operations)

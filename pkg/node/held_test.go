@@ -15,28 +15,23 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // inFolder are options whose lock lies in a folder, and their file.
 func inFolder(t *testing.T, dir string) (options *config.Live, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "cniscope.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600))
 	options, err := config.Open(config.Source{Base: config.Default(), Path: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return options, file
 }
 
 func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 	dir := t.TempDir()
 	release, err := lock.Take(dir, "in a pod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	socket := manager(t, 20*time.Millisecond)
 	l := newLife(t.Context(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	taken := make(chan error, 1)
@@ -56,9 +51,7 @@ func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 			t.Errorf("then %q", got)
 		}
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, "[sampling]\nratio = 0.5\n[state]\ndir = %q\n", dir), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, "[sampling]\nratio = 0.5\n[state]\ndir = %q\n", dir), 0o600))
 	release()
 	for said := ""; said != "STATUS="; {
 		said = hear(t, socket)
@@ -74,9 +67,7 @@ func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 func TestAServiceThatWaitsEndsWhenItIsTold(t *testing.T) {
 	dir := t.TempDir()
 	release, err := lock.Take(dir, "in a pod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer release()
 	socket := manager(t, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,9 +96,7 @@ func TestWhoIsStartedOtherwiseIsToldWhoHasTheNode(t *testing.T) {
 			options, _ := inFolder(t, t.TempDir())
 			l := newLife(t.Context(), slog.New(slog.DiscardHandler))
 			release, err := takeNode(l, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer release()
 			_, err = takeNode(l, options)
 			if held, is := errors.AsType[*lock.HeldError](err); !is || held.ExitCode() != 75 || !strings.Contains(err.Error(), x.by) {

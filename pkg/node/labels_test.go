@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/programs"
 	"github.com/cniscope/cniscope/pkg/source"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // labelled is a source that tells of one sandbox.
@@ -32,9 +33,7 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 		"[trace]\nlabels = [\"*\"]":                            {"app", "team"},
 	} {
 		o, err := config.Parse("test.toml", []byte(toml))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, labels: o.Trace.Labels, programs: programs.New(programs.Node{})}
 		var got []string
 		if err := n.run(t.Context(), func(e event.Event) {

@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whether anything is learnt may change while cniscope runs: what was kept is known then, and what is known is kept,
@@ -26,9 +27,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	learned.Open(o, quiet).Save(t.Context(), kept)
 	o.Slow.Baseline = false
 	n, err := newNode(o, "test", quiet, &slog.LevelVar{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	expect := func(when string, want *baseline.Document, size int) {
 		t.Helper()
 		var s settings.Settings

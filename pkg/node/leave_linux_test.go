@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A node's first process, and a pod: a mount namespace of its own, in which two folders of the node lie on
@@ -34,22 +36,16 @@ func TestFoldersOfTheNodeGoWithThePod(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"empty", "used", "own"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "used", "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "used", "file"), nil, 0o600))
 	// Not a pod: nothing is removed.
 	leaveNode(filepath.Join(dir, "empty"))
 	if _, err := os.Stat(filepath.Join(dir, "empty")); err != nil {
 		t.Fatalf("a service has removed its folder: %v", err)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", firstProcess, pod, dir, self, t.TempDir())
 	cmd.Env = append(os.Environ(), "CNISCOPE_TEST_LEAVE="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -10,20 +10,17 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The goroutine that takes events never waits for the reader of the log.
 // A test in which it does hangs.
 func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 	r, w, err := os.Pipe() // holds 64 KiB
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	out := newLogFile(w)
 	n, err := newNode(config.Default(), "test", out.logger("json"), out.level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	n.consume(config.Default())
 	for i := range 300 {
 		n.take(event.Event{Body: &event.Degraded{Feature: fmt.Sprint("feature ", i), Reason: strings.Repeat("because ", 100)}})
@@ -40,9 +37,7 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 	var text bytes.Buffer
 	out := newLogFile(&text)
 	n, err := newNode(config.Default(), "test", out.logger("text"), out.level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for i := range 10_000 {
 		if i%(queueMin/2) == 0 {
 			settle(t, n)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A quiet node has no events; its options change all the same.
@@ -13,9 +14,7 @@ func TestOptionsAreAppliedWithoutAnEvent(t *testing.T) {
 	level := &slog.LevelVar{}
 	o := config.Default()
 	n, err := newNode(o, "test", slog.New(slog.DiscardHandler), level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer n.close(t.Context(), false)
 	o.Log.Level = "debug"
 	for _, o.Sampling.Ratio = range []float64{0.1, 0.2, 0.3} {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -27,9 +29,7 @@ const (
 // All threads of cniscope run may be, Go's monitor thread too, and it executes itself once.
 func TestThreadsMayBeWokenLate(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	c := exec.Command(self, "run")
 	c.Env = append(os.Environ(), tellSlack+"=1")
 	out, err := c.CombinedOutput()
@@ -53,23 +53,17 @@ func TestThreadsMayBeWokenLate(t *testing.T) {
 // A process whose program is replaced goes on as it is, and does not execute what lies there.
 func TestWhatTookTheProgramsPlaceIsNotExecuted(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	installed := filepath.Join(t.TempDir(), "cniscope")
 	// By cp: a descriptor to write by, inherited by what another test starts, would have it busy.
 	if out, err := exec.Command("cp", self, installed).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	running, err := os.Open(installed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _ = running.Close() }()
 	next := installed + ".new"
-	if err := errors.Join(os.WriteFile(next, []byte("#!/bin/sh\necho the next version\n"), 0o755), os.Rename(next, installed)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.WriteFile(next, []byte("#!/bin/sh\necho the next version\n"), 0o755), os.Rename(next, installed)))
 	c := exec.Command("/proc/self/fd/3", Connector) // the first of ExtraFiles
 	c.ExtraFiles, c.Env = []*os.File{running}, append(os.Environ(), tellSlack+"=1")
 	var out []byte
@@ -85,16 +79,10 @@ func withSlack(t *testing.T, slack time.Duration, do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0))
 	do()
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0))
 }
 
 func TestWhoseThreadsMayBeWokenLate(t *testing.T) {

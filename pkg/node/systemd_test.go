@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // manager is systemd as a service sees it: a socket, and the environment.
@@ -21,9 +23,7 @@ func manager(t *testing.T, watchdog time.Duration) *net.UnixConn {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = socket.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", fmt.Sprint(watchdog.Microseconds()))
@@ -35,9 +35,7 @@ func hear(t *testing.T, socket *net.UnixConn) string {
 	t.Helper()
 	state := make([]byte, 64)
 	n, err := socket.Read(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(state[:n])
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/source"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestPulse(t *testing.T) {
@@ -53,22 +54,16 @@ func TestPulse(t *testing.T) {
 func observed(t *testing.T, toml string) (*node, *observer) {
 	t.Helper()
 	o, err := config.Parse("test.toml", []byte(toml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	n, err := newNode(o, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), &slog.LevelVar{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { n.close(context.Background(), false) })
 	sources := &observer{log: n.log, sources: []source.Source{probe.NewSource(probe.Options{}, nil)}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
 	n.consume(o)
 	reader, err := record.Open(t.Context(), "../../examples/recordings/three-pods.rec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer reader.Close()
 	for {
 		e, err := reader.Next()
@@ -77,9 +72,7 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 			n.consume(o)
 			return n, sources
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		n.take(e)
 	}
 }
@@ -93,18 +86,12 @@ func settle(t *testing.T, n *node) {
 func ask(t *testing.T, n *node, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.telemetry.server.Address()+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return answer.StatusCode, string(body)
 }
 

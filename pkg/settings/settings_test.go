@@ -12,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whatever judges a live node judges its recording: nothing is lost on the way through the
@@ -48,9 +49,7 @@ wait = "2s"
 [resource]
 attributes = { a = "b" }
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	want := Of(o, "boot", "test")
 	for name, v := range map[string]any{"Timeline": want.Timeline, "Judge": want.Judge} {
 		for i := range reflect.TypeOf(v).NumField() {
@@ -63,9 +62,7 @@ attributes = { a = "b" }
 		t.Error("Fold is not set by this test")
 	}
 	header, err := want.Header()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	got, said, err := In(header)
 	got.options = want.options // only those of the header are the same
 	if err != nil || len(said) > 0 || !reflect.DeepEqual(got, want) {
@@ -79,9 +76,7 @@ attributes = { a = "b" }
 		"node":     "Arch Attributes Cluster Host Instance Name OS Version",
 	}
 	options := bytes.Replace(header.Options, []byte(`"fold":true,`), nil, 1)
-	if err := json.Unmarshal(options, &carried); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(options, &carried))
 	for section, keys := range before {
 		if has := strings.Join(slices.Sorted(maps.Keys(carried[section])), " "); has != keys {
 			t.Errorf("%s has %s, want %s", section, has, keys)

@@ -20,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // setups are the events of pods' setups, one after another, that take as long as is drawn.
@@ -74,9 +75,7 @@ func (a *concluded) take(t *testing.T, results []pipeline.Result) {
 		}
 		fmt.Fprintf(a, "%v %v %v\n", r.Operation.Key(), r.Judgement.Reasons, r.Judgement.Findings)
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Spans)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		a.Write(data)
 	}
 }
@@ -114,21 +113,15 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 	s := Of(o, "boot", "test") // from here on it is recorded
 	s.Baseline = node.Usual.Document()
 	header, err := s.Header()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	header.BootID = "boot"
 	var recording bytes.Buffer
 	out, err := record.NewWriter(&recording, header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var live concluded
 	apply := func(events []event.Event) {
 		for _, e := range events {
-			if err := out.Write(e); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, out.Write(e))
 			live.take(t, node.Apply(e))
 		}
 	}
@@ -149,9 +142,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != baseline.Ended || live.findings[2].Kind != baseline.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
 		t.Errorf("found %v", live.findings)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, out.Close())
 	if again := replayedFrom(t, &recording); !bytes.Equal(again.Bytes(), live.Bytes()) {
 		t.Errorf("replayed there are %d operations and %v, live %d and %v", again.operations, again.findings, live.operations, live.findings)
 	}
@@ -161,9 +152,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 	t.Helper()
 	in, err := record.NewReader(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s, said, err := In(in.Header())
 	if err != nil || len(said) > 0 {
 		t.Fatal(said, err)
@@ -175,9 +164,7 @@ func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 		if errors.Is(err, io.EOF) {
 			return again
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		again.take(t, p.Apply(e))
 	}
 }

@@ -53,9 +53,7 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 	var zipped bytes.Buffer
 	zip := gzip.NewWriter(&zipped)
 	_, err = zip.Write(plain)
-	if err = errors.Join(err, zip.Close()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(err, zip.Close()))
 	firstLine := plain[:bytes.IndexByte(plain, '\n')+1]
 	for name, feed := range map[string]func(w *os.File){
 		"after the first line":     func(w *os.File) { _, _ = w.Write(firstLine) },

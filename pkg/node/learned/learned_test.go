@@ -12,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // known is a baseline of three programs.
@@ -45,9 +46,7 @@ func TestBaselineIsKeptOverARestart(t *testing.T) {
 	if left, err := os.ReadDir(o.Slow.BaselineDir); err != nil || len(left) != 2 { // it and its key
 		t.Errorf("in the folder are %v, %v", left, err)
 	}
-	if err := os.Remove(filepath.Join(o.Slow.BaselineDir, keyName)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(filepath.Join(o.Slow.BaselineDir, keyName)))
 	for _, e := range Open(o, slog.New(slog.DiscardHandler)).Load().Entries {
 		if e.Configuration != "" || e.Build == "" {
 			t.Errorf("under another key %s is of %+v", e.Key, e.Edition)
@@ -73,12 +72,8 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			l := Open(o, slog.New(slog.NewTextHandler(&log, nil)))
 			l.Save(t.Context(), known())
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, spoil(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
+			harness.Check(t, os.WriteFile(file, spoil(data), 0o600))
 			if got := l.Load(); len(got.Entries) != 0 {
 				t.Errorf("known is %+v", got)
 			}

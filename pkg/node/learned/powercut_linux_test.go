@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The power may fail at each call of writing the baseline: the old file or the new one is there, and the new one once
@@ -14,13 +15,9 @@ func TestTheBaselineIsOnTheDiskOnceItIsWritten(t *testing.T) {
 	faults := []disktest.Fault{disktest.Killed, disktest.Forever}
 	disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		dir := disktest.Folder(t)
-		if err := os.WriteFile(filepath.Join(dir, fileName), []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(filepath.Join(dir, fileName), []byte("old"), 0o600))
 		d, err := disktest.New(dir, at, fault)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		failed := writeOwn(d, dir, fileName, []byte("new"))
 		disktest.PowerCuts(t, d, func(folder, how string) {
 			got, err := os.ReadFile(filepath.Join(folder, fileName))
