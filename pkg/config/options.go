@@ -132,7 +132,7 @@ type Slow struct {
 	Readiness time.Duration `key:"readiness" default:"60s" range:"1s..24h" reload:"restart"`
 	// Time from a pod's setup to its first connection before the delay is reported. Only pods whose setup is
 	// kept are watched, for 60s.
-	FirstConnection time.Duration `key:"first_connection" default:"10s" range:"1ms..60s" reload:"restart" record:"late.FirstConnection"`
+	FirstConnection time.Duration `key:"first_connection" default:"10s" range:"1ms..60s" reload:"restart" record:"late.At"`
 	// true: learn the normal duration of each plugin and of each command that it executes, whatever the thresholds are.
 	// If five of its last 20 calls take longer than the 99th percentile of at least 300 calls, it is slower than its
 	// baseline: logged once, counted, and named by verdicts ("5× its usual 96ms"). `cniscope baseline` shows baselines.

@@ -33,7 +33,8 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Forwarding.Value.Switches)) {
 		if on := f.Forwarding.Value.Switches[name]; !on && crossed(f, name) {
-			all = append(all, event.Obstacle{Kind: event.ObstacleSwitch, Name: dotted.Replace("net/" + name)})
+			name = dotted.Replace("net/" + name)
+			all = append(all, event.Obstacle{Kind: event.ObstacleSwitch, Name: name})
 		}
 	}
 	for _, c := range f.Chains.Value {
@@ -82,15 +83,20 @@ func drops(o event.Obstacle) Finding {
 	switch {
 	case o.Kind == event.ObstacleSwitch:
 		finding.Summary = "the node does not forward packets of pods: " + finding.Summary
-		finding.Evidence = []string{fact.Sayf("/proc/sys/%s: 0", dotted.Replace(o.Name)), "pods reach only pods of their own bridge"}
+		finding.Evidence = []string{
+			fact.Sayf("/proc/sys/%s: 0", dotted.Replace(o.Name)), "pods reach only pods of their own bridge",
+		}
 	case o.Kind == event.ObstacleTable:
-		finding.Evidence = []string{fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room"}
+		finding.Evidence = []string{
+			fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room",
+		}
 	case o.Certain():
 		finding.Summary = "the firewall drops every packet that the node forwards: " + finding.Summary
 		finding.Evidence = []string{o.Name + ": policy drop, 0 rules"}
 	default:
 		finding.Level = Note
-		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop", o.Name)
+		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
+			o.Name)
 		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, plural(o.Chain.Rules, "rule"))}
 		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + o.Chain.Accept()}
 	}

@@ -39,22 +39,19 @@ const (
 	ObstacleSwitch ObstacleKind = "switch" // a sysctl of forwarding is 0
 	ObstacleTable  ObstacleKind = "table"  // a kernel table is full
 	ObstaclePolicy ObstacleKind = "policy" // a chain drops forwarded packets that no rule accepts
-	ObstacleRules  ObstacleKind = "rules"  // the rules of a living pod are gone
 )
 
 // Obstacle is a state of the node in which packets of pods are dropped.
 type Obstacle struct {
 	Kind ObstacleKind `json:"kind"`
-	// Name is a sysctl, a table, or a chain of Rules.
+	// Name is a sysctl, a table, or a chain.
 	Name string `json:"name"`
 	// Option is the sysctl of a table's limit.
 	Option string `json:"option,omitempty"`
 	Used   int    `json:"used,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
-	Chain  *Chain `json:"chain,omitempty"`
-	// ContainerID is the sandbox of missing rules, Pod its pod.
-	ContainerID string `json:"container_id,omitempty"`
-	Pod         Pod    `json:"pod,omitzero"`
+	// Chain is set if it is a policy.
+	Chain *Chain `json:"chain,omitempty"`
 }
 
 // Chain is a base chain of forwarded packets whose policy is drop.
@@ -82,7 +79,7 @@ func (c *Chain) Accept() string {
 }
 
 // Certain reports whether no packet of the pod gets past the obstacle. Rules of a chain may accept it.
-func (o Obstacle) Certain() bool { return o.Kind != ObstaclePolicy || o.Chain.Rules == 0 }
+func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
 
 // String returns the obstacle as a clause.
 func (o Obstacle) String() string {
@@ -91,13 +88,11 @@ func (o Obstacle) String() string {
 		return o.Name + " is 0"
 	case ObstacleTable:
 		return fmt.Sprintf("the kernel's table of %s is full: %d of %d entries", o.Name, o.Used, o.Limit)
-	case ObstaclePolicy:
-		if o.Chain.Rules == 0 {
-			return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Chain)
-		}
-		return fmt.Sprintf("the policy of %s is drop for what none of its %d rules accepts", o.Chain, o.Chain.Rules)
 	}
-	return fmt.Sprintf("the rules of chain %s, which the pod's ADD wrote, are gone", o.Name)
+	if o.Certain() {
+		return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Name)
+	}
+	return fmt.Sprintf("the policy of %s is drop for what none of its %d rules accepts", o.Name, o.Chain.Rules)
 }
 
 // Remedy returns the fix, or nothing if the obstacle is not certain.
@@ -109,9 +104,6 @@ func (o Obstacle) Remedy() string {
 		return fmt.Sprintf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and find what resets it", o.Name)
 	case o.Kind == ObstacleTable:
 		return fmt.Sprintf("sysctl -w %s=%d; set it in /etc/sysctl.d, too", o.Option, 2*o.Limit)
-	case o.Kind == ObstaclePolicy:
-		return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 	}
-	return fmt.Sprintf("kubectl -n %s delete pod %s, so that its next ADD writes them; stop what removed them (a firewall's "+
-		"reload, nft flush ruleset)", o.Pod.Namespace, o.Pod.Name)
+	return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 }

@@ -43,7 +43,7 @@ type pod struct {
 }
 
 // New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
-// whenever that time has doubled, so that what was in the way for half of it is found.
+// whenever that time has doubled, which finds what lasted half as long.
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{node: n, after: after, limit: limit, wake: make(chan struct{}, 1), pods: map[string]*pod{}}
 }
@@ -134,11 +134,7 @@ func (s *Source) look(ctx context.Context, due map[string]bool, sink event.Sink)
 	for _, sandbox := range sandboxes {
 		l := &event.Look{ContainerID: sandbox, Connected: due[sandbox], Tries: tries[sandbox]}
 		if l.Tries.Unanswered() {
-			for _, o := range obstacles {
-				if o.ContainerID == "" || o.ContainerID == sandbox {
-					l.Obstacles = append(l.Obstacles, o)
-				}
-			}
+			l.Obstacles = obstacles
 		}
 		if l.Connected || len(l.Obstacles) > 0 {
 			sink(source.Now(l))

@@ -44,7 +44,6 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		blocked = &event.Tries{Opened: 1, SYNs: 2}
 		idle    = &event.Tries{}
 		off     = event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
-		rules   = event.Obstacle{Kind: event.ObstacleRules, ContainerID: "another"}
 	)
 	wait := func(d time.Duration) func(*Source) { return func(*Source) { time.Sleep(d) } }
 	connect := func(late bool) func(*Source) { return func(s *Source) { s.Connected("a", late) } }
@@ -69,7 +68,7 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 				},
 				Obstacles: func(context.Context) []event.Obstacle {
 					looked++
-					return []event.Obstacle{off, rules}
+					return []event.Obstacle{off}
 				},
 			}, 10*time.Second, 1)
 			var looks []time.Duration

@@ -19,7 +19,6 @@ const (
 	LateForwarding  LateCause = "forwarding"  // switched off
 	LatePolicy      LateCause = "policy"      // a FORWARD chain drops
 	LateTable       LateCause = "table_full"  // a kernel table
-	LateRules       LateCause = "rules_gone"  // of the pod
 	LateNoNeighbour LateCause = "arp"         // neighbor's link-layer address unknown
 	LateNoRoute     LateCause = "no_route"    // no route to the destination
 	LateUnreachable LateCause = "unreachable" // according to ICMP
@@ -51,17 +50,16 @@ func Connected(c model.Connected) *Verdict {
 	return v
 }
 
-// inTheWay returns the obstacle that explains packets without an answer, or nil: the pod's own rules before the node's
-// state, and a chain whose rules may accept the pod last. Of ARP only a full table is the cause.
+// inTheWay returns the obstacle that explains packets without an answer, or nil. A chain whose rules may accept the pod
+// is the last. Without an answer to ARP, only a full table explains it.
 func inTheWay(c model.Connected) (found *event.Obstacle) {
 	if !c.Tries.Unanswered() {
 		return nil
 	}
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
-		case o.Kind == event.ObstacleRules && o.ContainerID != c.ContainerID:
 		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
-		case found == nil, o.Certain() && !found.Certain(), o.Kind == event.ObstacleRules:
+		case found == nil, o.Certain() && !found.Certain():
 			found = o
 		}
 	}
@@ -72,12 +70,10 @@ func obstacleCause(k event.ObstacleKind) LateCause {
 	switch k {
 	case event.ObstacleSwitch:
 		return LateForwarding
-	case event.ObstaclePolicy:
-		return LatePolicy
 	case event.ObstacleTable:
 		return LateTable
 	}
-	return LateRules
+	return LatePolicy
 }
 
 // tries returns the first cause in the counters, and all evidence; explained omits possible causes.

@@ -99,7 +99,7 @@ type Connected struct {
 	Local, Remote string
 	// Late means that it took Options.Late of the timeline, or longer.
 	Late bool
-	// Tries are those before it, Obstacles what last was in the way of packets without an answer; empty if not looked at.
+	// Tries are those before it, Obstacles what last dropped packets of pods.
 	Tries     *event.Tries
 	Obstacles []event.Obstacle
 }

@@ -74,7 +74,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 	}
 }
 
-// A late connection waits for a look. What a look before it found in the way stays, although it is gone by then.
+// A late connection waits for a look. What an earlier look found stays, although it is gone by then.
 func TestALateFirstConnection(t *testing.T) {
 	const s = int64(time.Second)
 	off := event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}

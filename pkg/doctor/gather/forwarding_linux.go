@@ -68,17 +68,17 @@ func ofDefaultRoutes() (names []string) {
 // tables are the node's; only its own network namespace may set their limits.
 func tables() (all []fact.Table, err error) {
 	for _, t := range []struct {
-		name, option string
-		used         func() (int, error)
+		name, option, used string
+		read               func(file string) (int, error)
 	}{
-		{"connection tracking", "netfilter/nf_conntrack_max", func() (int, error) { return number(sysctls + "netfilter/nf_conntrack_count") }},
-		{"neighbors (IPv4)", "ipv4/neigh/default/gc_thresh3", func() (int, error) { return neighbourEntries("/proc/net/stat/arp_cache") }},
-		{"neighbors (IPv6)", "ipv6/neigh/default/gc_thresh3", func() (int, error) { return neighbourEntries("/proc/net/stat/ndisc_cache") }},
+		{"connection tracking", "netfilter/nf_conntrack_max", sysctls + "netfilter/nf_conntrack_count", number},
+		{"neighbors (IPv4)", "ipv4/neigh/default/gc_thresh3", "/proc/net/stat/arp_cache", neighbourEntries},
+		{"neighbors (IPv6)", "ipv6/neigh/default/gc_thresh3", "/proc/net/stat/ndisc_cache", neighbourEntries},
 	} {
 		table := fact.Table{Name: t.name, Option: "net." + strings.ReplaceAll(t.option, "/", ".")}
 		table.Limit, err = number(sysctls + t.option)
 		if err == nil {
-			table.Used, err = t.used()
+			table.Used, err = t.read(t.used)
 		}
 		switch {
 		case err == nil:
