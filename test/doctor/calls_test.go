@@ -29,6 +29,8 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 		} else {
 			// the kernel sees a script as its shell
 			harness.Check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
+			// any user can run a plugin
+			n.start("stuck", "setpriv", "--bounding-set=-all", "--inh-caps=-all", "env", "CNI_COMMAND=ADD", filepath.Join(n.rig.CNIBinDir(), "stuck"))
 		}
 		n.silent("calls")
 		done := make(chan struct{})

@@ -81,13 +81,14 @@ func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Pr
 	return p, false
 }
 
-// isPlugin uses CNI_PATH if a hung call keeps containerd from naming plugin directories.
+// isPlugin uses CNI_PATH if a hung call keeps containerd from naming plugin directories. Any process can set that, so
+// a plugin is privileged.
 func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
 	if len(binDirs) == 0 {
 		environment, _ := memory.Environment(pid)
 		binDirs = strings.Split(variable(environment, "CNI_PATH"), ":")
 	}
-	return slices.Contains(binDirs, dir)
+	return slices.Contains(binDirs, dir) && anchor.Privileged(pid)
 }
 
 func readDetails(p *fact.Process, memory *procfs.Memory) {
