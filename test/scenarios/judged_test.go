@@ -152,7 +152,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "iptables-nft, refused and tried again", control: idle, chain: with("refused"),
 		cause: "iptables_retry", report: "microsoft/WSL#11884",
-		says: `until iptables-nft, which exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), was run again \(3 times`,
+		says: `iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(3 times`,
 	}, {
 		name: "iptables-nft, refused to the end", control: idle, chain: with("gave-up"), fails: true,
 		cause: "plugin_error", report: "microsoft/WSL#11884",
