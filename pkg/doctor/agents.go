@@ -114,7 +114,6 @@ func since(t time.Time) string {
 	return stamp(t)
 }
 
-// serving describes what serves a socket, or should.
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
 		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started),
@@ -144,7 +143,6 @@ func lastLine(line string) []string {
 	return []string{"its last line: " + fact.Clean(line)}
 }
 
-// containersOf returns the agent's containers, else those of its CNI.
 func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	if len(a.Containers) > 0 || a.Process != nil || a.Server != "" {
 		return a.Containers
@@ -162,7 +160,6 @@ func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	return found
 }
 
-// processesOf returns agents of the plugin's CNI and the one that cniscope saw answer.
 func processesOf(f *fact.Facts, a fact.Agent) (found []fact.Process) {
 	cni, _ := fact.OwnerOfPlugin(a.Plugin)
 	for _, p := range f.Processes.Value {

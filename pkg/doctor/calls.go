@@ -62,7 +62,6 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// lockOf names the lock that pid waits for, and its holder.
 func lockOf(f *fact.Facts, pid int) []string {
 	for _, l := range f.Locks.Value {
 		if slices.Contains(l.WaiterPIDs, pid) {

@@ -100,7 +100,6 @@ func order(f *fact.Facts) []string {
 	return []string{"after it come: " + fact.List(files)}
 }
 
-// binariesAreThere checks that the networks' programs can be started.
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, b := range f.Binaries.Value {
@@ -116,7 +115,6 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// reference lists the plugins of github.com/containernetworking/plugins.
 var reference = []string{
 	"bridge", "host-local", "portmap", "firewall", "tuning", "bandwidth", "loopback", "ptp", "macvlan", "ipvlan",
 	"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap",
@@ -131,7 +129,6 @@ func remedyFor(name string, dirs []string) string {
 	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
 }
 
-// versionsAreKnown checks that the runtime's libcni knows the used cniVersions.
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, n := range fact.Winners(f) {
@@ -225,7 +222,6 @@ func describe(all []event.Network) string {
 	return fact.List(said)
 }
 
-// rightOneWins checks that the used CNI's agent runs here.
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
 	ignored := slices.DeleteFunc(slices.Clone(d.Networks), func(n event.Network) bool {
@@ -273,7 +269,6 @@ func uses(networks []event.Network, o fact.CNI) bool {
 	return slices.ContainsFunc(networks, o.Owns)
 }
 
-// runs describes what of a CNI runs here.
 func runs(c fact.CNI, f *fact.Facts) string {
 	for _, p := range f.Processes.Value {
 		if p.HostNet && slices.Contains(c.Agents, p.Name) {

@@ -79,13 +79,11 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// observes returns the probe's state by a running cniscope.
 func observes(f *fact.Facts) (how string, known bool) {
 	how = f.Scope.Value.Node.Probe
 	return how, f.Scope.Err == nil && how != ""
 }
 
-// refuses reports what prevents BPF programs. The process connector may replace them.
 func refuses(k fact.Kernel) []Finding {
 	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every " +
 		"current distribution's is"}}
@@ -120,7 +118,6 @@ func refuses(k fact.Kernel) []Finding {
 	return []Finding{finding}
 }
 
-// lacks reports missing features that are optional.
 func lacks(k fact.Kernel) (found []Finding) {
 	missing := slices.DeleteFunc(slices.Clone(k.Features), func(f fact.Feature) bool { return f.There || f.Needed })
 	for _, feature := range missing {

@@ -222,7 +222,6 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	return finding
 }
 
-// heldBy counts sandboxes with a call in progress as existing, too.
 func heldBy(f *fact.Facts) leak.Look {
 	l := f.Held.Value
 	l.Alive = maps.Clone(l.Alive)

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// clockIsSet checks the clock, so that spans of several nodes line up.
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// podsHaveTheirOwnAddresses checks that the pods' subnets do not overlap the node's networks.
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {

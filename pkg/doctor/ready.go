@@ -21,7 +21,6 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// writersSay returns the last log lines of the configuration's writers.
 func writersSay(f *fact.Facts) (said []string) {
 	if f.Folder.Err != nil || len(f.Folder.Value.Networks) > 0 {
 		return nil

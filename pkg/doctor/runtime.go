@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// runtimeAnswers also checks that the needed plugins of containerd started.
 func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	if err := f.Runtime.Err; err != nil {

@@ -44,7 +44,6 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// nextStep returns what the network lacks now. With agents it also asks the agents, which the runtime does not.
 func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()

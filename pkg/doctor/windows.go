@@ -28,7 +28,6 @@ func checksOf(f *fact.Facts) []check {
 		check{"self-test", processesAreSeen, func(f *fact.Facts) error { return f.Trial.Err }})
 }
 
-// hnsRuns checks the Host Network Service, which all CNI plugins use.
 func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	const feature = "it comes with the feature Containers: Install-WindowsFeature Containers, and a restart"
 	switch state := f.HNS.Value; state {

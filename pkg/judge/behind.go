@@ -95,7 +95,6 @@ func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	return more
 }
 
-// leave leaves out candidates that are not on the way while an exchange beside them is.
 func (b *behind) leave(steps []step, images []*model.Image, counts []model.Interval) {
 	for i, im := range images {
 		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
@@ -137,7 +136,6 @@ func explains(w *model.Work, c *model.Connection, when model.Interval) (model.In
 	return at, asks && !stood(at) && !busy(w, at)
 }
 
-// asksFor returns when an exchange was a question that waited for its answer; false if it was none.
 func asksFor(c *model.Connection, when model.Interval) (model.Interval, bool) {
 	x := c.Exchange
 	switch {
@@ -178,12 +176,10 @@ func heldUp(c *model.Connection, when model.Interval) bool {
 	return false
 }
 
-// wasHalted reports whether an agent itself was halted for most of an interval.
 func wasHalted(c *model.Connection, when model.Interval) bool {
 	return c.Work != nil && spent(c.Work, when, halted...) > (when.End-when.Start)/2
 }
 
-// halted are the states in which a process cannot run.
 var halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
 
 // busy reports whether an agent was stuck in the kernel or on a CPU for most of an interval. Its CPU time must agree:
@@ -197,7 +193,6 @@ func busy(w *model.Work, when model.Interval) bool {
 	return float64(in) > enough*float64(took)
 }
 
-// spent is the time in some states within an interval (ns).
 func spent(w *model.Work, when model.Interval, in ...event.AgentState) (took int64) {
 	for _, s := range w.Spent(when) {
 		for _, state := range in {
@@ -209,5 +204,4 @@ func spent(w *model.Work, when model.Interval, in ...event.AgentState) (took int
 	return took
 }
 
-// outlasts reports whether an exchange outlasted the agent's answer; uncertain without a known beginning.
 func outlasts(c *model.Connection) bool { return c.Exchange.Unended && !c.Exchange.Clipped }

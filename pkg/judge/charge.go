@@ -48,7 +48,6 @@ type edge struct {
 	ends  bool
 }
 
-// edges are sorted by time, then spans before waits, beginnings before ends.
 func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {
@@ -94,7 +93,6 @@ func (s *stack) push(index, level int) {
 	s.highest = max(s.highest, level)
 }
 
-// top returns what began last on the highest level, or -1.
 func (s *stack) top() int {
 	for ; s.highest >= 0; s.highest-- {
 		for level := s.levels[s.highest]; len(level) > 0; level = s.levels[s.highest] {

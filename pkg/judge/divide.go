@@ -134,7 +134,6 @@ func (l *ledger) span(s *span, waits []wait) {
 	l.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
 }
 
-// agent enters the time of an agent itself.
 func (l *ledger) agent(s *span, waits []wait) {
 	for i := range waits {
 		l.wait(&waits[i])

@@ -26,7 +26,6 @@ type evidence struct {
 	ran []*program
 }
 
-// of returns the sum and the largest of some kinds of parts.
 func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	for i := range e.Parts { // largest first
 		if p := &e.Parts[i]; slices.Contains(kinds, p.Kind) {
@@ -50,7 +49,6 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 
 func (e *evidence) image(w *wait) *model.Image { return e.spans[w.span].image }
 
-// waited returns the sum, the longest (may be nil) and the number of selected waits.
 func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *wait, n int) {
 	for i := range e.waits {
 		w := &e.waits[i]
@@ -111,7 +109,6 @@ func times(n int) string {
 	return fmt.Sprintf(" (%d times)", n)
 }
 
-// native is how a program avoids a command.
 func native(command string) string {
 	switch command = strings.ToLower(command); {
 	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):
@@ -128,7 +125,6 @@ func native(command string) string {
 	return ""
 }
 
-// instead is the remedy for a slow command; general without a name.
 func instead(command string) string {
 	switch n := native(command); {
 	case n != "":

@@ -48,7 +48,6 @@ func Describe(im *model.Image) string {
 	return said
 }
 
-// because names a failed image's last request that the kernel refused.
 func because(im *model.Image) string {
 	var last *model.Request
 	for _, r := range model.Each[*model.Request](im.Facts) {
@@ -62,7 +61,6 @@ func because(im *model.Image) string {
 	return fmt.Sprintf(", because the kernel refused %s (%s)", last.Name, last.Errno())
 }
 
-// result is a CNI result or error; nil if unseen.
 func result(im *model.Image) *event.Result {
 	if im.Run == nil {
 		return nil

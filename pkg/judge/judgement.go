@@ -126,9 +126,8 @@ type finding struct {
 	// Findings of different kinds share no time.
 	kind PartKind
 	// candidate: an agent may have spent the time on another call, so there is no remedy.
-	candidate bool
-	agent     *model.Connection
-	// heldUp: the agent, or a process behind it, was stopped or frozen. known: its state explains the delay.
+	candidate     bool
+	agent         *model.Connection
 	heldUp, known bool
 	// shared: possibly for other calls only.
 	shared bool
@@ -136,5 +135,4 @@ type finding struct {
 	overall bool
 }
 
-// rule recognizes one pattern; nil if absent.
 type rule func(*evidence) *finding

@@ -42,7 +42,6 @@ func otherCalls(n int) string {
 	return fmt.Sprintf("%d other calls", n)
 }
 
-// deeds are of one kind, such as "ran clang".
 type deeds struct {
 	says   string
 	when   []model.Interval
@@ -92,7 +91,6 @@ func deed(m model.Meanwhile) string {
 	return ""
 }
 
-// explainsShared is explains without a known caller.
 func explainsShared(c *model.Connection, when model.Interval) bool {
 	at, asks := asksFor(c, when)
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
@@ -111,8 +109,6 @@ func behindWhom(c *model.Connection, when model.Interval, askers ...string) stri
 	return said
 }
 
-// furthest follows an exchange to the last process waited for during most of an interval; by lists the askers, the
-// last one first.
 func furthest(c *model.Connection, when model.Interval) (last *model.Connection, by []string) {
 	for c.Work != nil {
 		next := longestExchange(c.Work, when)
@@ -124,7 +120,6 @@ func furthest(c *model.Connection, when model.Interval) (last *model.Connection,
 	return c, by
 }
 
-// longestExchange returns the exchange waited for during most of an interval, or nil.
 func longestExchange(w *model.Work, when model.Interval) *model.Connection {
 	b := behindOf(w, when, hadAll)
 	if b == nil {

@@ -239,7 +239,6 @@ func Peer(c *model.Connection) string {
 	return c.Agent.Name + " at " + c.Address
 }
 
-// peerName names a process that an agent waited for.
 func peerName(c *model.Connection) string {
 	switch {
 	case c.Agent != nil && c.Agent.Name != "":

@@ -10,8 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// program is the runs of one command in a call, including what they ran. Confirmed and unconfirmed time is never in
-// one program.
 type program struct {
 	name string
 	via  string
@@ -39,7 +37,6 @@ type actor struct {
 	stack []event.Frame
 }
 
-// programs lists programs, longest first.
 func (e *evidence) programs() []*program {
 	if e.ran == nil {
 		e.ran = e.listPrograms()
@@ -104,7 +101,6 @@ func (p *program) actor(s *span) *actor {
 	return a
 }
 
-// came counts a run and keeps the common callers.
 func (a *actor) came(stack []event.Frame) {
 	if a.runs++; a.runs > 1 {
 		stack = model.CommonCallers(a.stack, stack)
@@ -154,7 +150,6 @@ func (a *actor) subject(via string) string {
 	return a.String()
 }
 
-// circumstances names who waited for the runs, and the function of the actor that started them.
 func (a *actor) circumstances(via string) (said string) {
 	switch {
 	case a.connection != nil && via != "":

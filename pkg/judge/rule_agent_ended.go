@@ -15,7 +15,6 @@ const (
 	CauseOOM       Cause = "agent_oom"
 )
 
-// agentEnded: an agent ended during a call and the plugin kept trying, or a process ended that an agent waited for.
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection
 	for i := range e.waits {
@@ -40,7 +39,6 @@ func (e *evidence) restarted(gone *model.Connection) bool {
 	return gone.Work.Successor != nil && gone.Work.Back < e.call.End
 }
 
-// endedPeer returns the span of the last process that ended while an agent waited for it, or nil.
 func (e *evidence) endedPeer() (last *span) {
 	for i := range e.spans {
 		s := &e.spans[i]
@@ -51,7 +49,6 @@ func (e *evidence) endedPeer() (last *span) {
 	return last
 }
 
-// withoutPeer attributes the wait for a process that ended, and the unanswered time until another one answered.
 func (e *evidence) withoutPeer(s *span) *finding {
 	gone, until := s.agent, e.call.End
 	if e.restarted(gone) {
@@ -75,7 +72,6 @@ func (e *evidence) withoutPeer(s *span) *finding {
 	}
 }
 
-// ending says how an agent ended. restarted: the call continued with a successor.
 func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how, since := Verdict{Cause: CauseEnded}, "exited", "it was called"

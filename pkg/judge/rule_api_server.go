@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// apiServer: a plugin, usually IPAM, waited for the API server.
 func apiServer(e *evidence) *finding {
 	time, most, plugin, n := e.asked(isAPIServer)
 	if most == nil {

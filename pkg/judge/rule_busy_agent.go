@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// busyAgent: the agent rejected the request as too many. cniscope does not read connections; the plugin quotes it.
 func busyAgent(e *evidence) *Verdict {
 	r := result(e.Failed)
 	if r == nil || !tooMany(r.Message) {

@@ -5,7 +5,6 @@ import "github.com/cniscope/cniscope/pkg/model"
 // CauseHalted is the cause of haltedPlugin.
 const CauseHalted Cause = "plugin_stopped"
 
-// haltedPlugin: a signal, a debugger or a freezer had stopped a plugin, or its command.
 func haltedPlugin(e *evidence) *finding {
 	time, most := e.of(Halts)
 	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Halts })

@@ -37,7 +37,6 @@ func heldLock(e *evidence) *finding {
 	return f
 }
 
-// release says how to get the holder to release a lock.
 func release(name string, longest *wait) string {
 	if longest != nil {
 		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {

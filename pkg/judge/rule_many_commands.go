@@ -41,7 +41,6 @@ func manyCommands(e *evidence) *finding {
 	}, time: sum, kind: Commands, candidate: candidate > sum/2}
 }
 
-// atOnce is the remedy for many runs; general without a name.
 func atOnce(command string) string {
 	if n := native(command); n != "" {
 		return fmt.Sprintf("replace the runs of %s by %s", command, n)

@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// missing: the next plugin of the chain cannot start, or the runtime stopped without a failure.
 func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
 	also := ""

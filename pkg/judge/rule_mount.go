@@ -12,7 +12,6 @@ import (
 // CauseMount is the cause of slowMount.
 const CauseMount Cause = "mount"
 
-// slowMount: a mount or unmount waited for a file system or its server.
 func slowMount(e *evidence) *finding {
 	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*model.Mount); return is })
 	if longest == nil {

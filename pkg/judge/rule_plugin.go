@@ -1,6 +1,5 @@
 package judge
 
-// slowPlugin: a plugin computed.
 func slowPlugin(e *evidence) *finding {
 	_, most := e.of(Plugins)
 	if most == nil {

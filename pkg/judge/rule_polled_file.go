@@ -15,13 +15,11 @@ const (
 	CauseMissingFile Cause = "missing_file"
 )
 
-// polledPart is the time between two tries, in which the plugin slept.
 func polledPart(s *span, what model.What) Part {
 	m := what.(*model.Missing)
 	return Part{Kind: Sleep, Name: s.waiter(), Detail: fmt.Sprintf("polling for %s (%s)", m.Path, m.Error)}
 }
 
-// missedPath is a path that a plugin or an agent tried again and again.
 type missedPath struct {
 	*model.Missing
 	when model.Interval

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// refusedAgent: no process answers the plugin, which keeps trying.
 func refusedAgent(e *evidence) *finding {
 	time, most, n := e.waited(isRefused)
 	if n == 0 {
@@ -41,7 +40,6 @@ func refusal(c *model.Connection) Verdict {
 	}
 }
 
-// unanswered is the remedy for a failed connection, by errno.
 func unanswered(c *model.Connection) string {
 	host := c.Address
 	if to, err := netip.ParseAddrPort(host); err == nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// slowAgent: an agent was slow, and nothing that it ran or asked for explains it.
 func slowAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Exchange == nil })
 	if worst == nil {

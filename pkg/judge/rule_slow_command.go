@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// slowCommand: one command was slow, or ran repeatedly.
 func slowCommand(e *evidence) *finding {
 	all := e.programs()
 	if len(all) == 0 {
@@ -22,7 +21,6 @@ func slowCommand(e *evidence) *finding {
 	return f
 }
 
-// remedy says how to avoid the program, or how to find its slow step.
 func (p *program) remedy() string {
 	if r := instead(p.name); r != "" {
 		return r

@@ -10,7 +10,6 @@ import (
 // CausePeer is the cause of slowPeer.
 const CausePeer Cause = "behind_agent"
 
-// slowPeer: the agent waited for another process on the way to its answer.
 func slowPeer(e *evidence) *finding {
 	for i := range e.Parts { // largest first
 		p := &e.Parts[i]
@@ -25,7 +24,6 @@ func slowPeer(e *evidence) *finding {
 	return nil
 }
 
-// peerRemedy is the remedy for a process that an agent waited for; may be empty.
 func peerRemedy(c *model.Connection, when model.Interval) string {
 	if c.Agent == nil || c.Agent.PID == 0 {
 		return remoteRemedy(c)

@@ -37,7 +37,6 @@ func starved(e *evidence) *finding {
 	return f
 }
 
-// starvedAgents is how long agents were ready to run, by samples, without a CPU.
 func (e *evidence) starvedAgents() (took time.Duration) {
 	for i := range e.spans {
 		s := &e.spans[i]
@@ -65,7 +64,6 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 	return nil
 }
 
-// raiseLimit is the remedy for an agent's programs without CPU, which shares names.
 func raiseLimit(agent *model.Connection, shares string) string {
 	return fmt.Sprintf("raise the CPU limit of %s, which %s, if nr_throttled in its cgroup's cpu.stat grows; "+
 		"else start fewer pods at once", nameOf(agent), shares)

@@ -5,7 +5,6 @@ import "github.com/cniscope/cniscope/pkg/model"
 // CauseStopped is the cause of stoppedAgent.
 const CauseStopped Cause = "agent_stopped"
 
-// stoppedAgent: a signal, a debugger or a freezer had stopped the agent for most of the time.
 func stoppedAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *model.Connection) bool {
 		return c.Work != nil && c.Exchange == nil && wasHalted(c, calledFor(c))

@@ -1,6 +1,5 @@
 package judge
 
-// systemCall: a system call unrelated to the network was slow.
 func systemCall(e *evidence) *finding {
 	time, most := e.of(SystemCalls)
 	if most == nil {

@@ -1,6 +1,5 @@
 package judge
 
-// unexplained: the cause is unknown.
 func unexplained(e *evidence) *finding {
 	f := e.mostly(CauseUnexplained, "", "", Unexplained, Waiting)
 	if f != nil && !e.call.Seen {

@@ -38,7 +38,6 @@ func (t Thresholds) mark(j *Judgement, c *Call, call *model.Call, run *model.Ima
 	})
 }
 
-// markFacts records connections and lock waits that took too long before the end of the call.
 func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model.Image) {
 	beyond := func(i model.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
@@ -67,7 +66,6 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model
 	}
 }
 
-// threshold returns 0 if there is none, or if the image is no command.
 func (t Thresholds) threshold(im *model.Image) time.Duration {
 	if im.Run != nil {
 		return 0

@@ -9,14 +9,10 @@ import (
 
 // span is an image, clipped to when its call could wait for it.
 type span struct {
-	image *model.Image
-	depth int
-	outer string // outermost command around it
-	// top is the index of the outermost command around it, possibly itself; below an agent, of the command that the
-	// agent ran. -1 if it is no command.
-	top int
-	// agent is set for an agent's own work; served is the connection for which an agent ran the image; plugin is the
-	// caller.
+	image         *model.Image
+	depth         int
+	outer         string // outermost command around it
+	top           int
 	agent, served *model.Connection
 	// ranBy names an agent whose callers are invisible (model.Image.By).
 	ranBy  string
@@ -45,7 +41,6 @@ func (s *span) waiter() string {
 	return s.image.Name
 }
 
-// flatten lists the images of a call, parents first; agents' work is below the connection.
 func flatten(call *model.Call) []span {
 	n := 0
 	for _, run := range call.Runs {
@@ -140,7 +135,6 @@ func flattenAgents(spans []span, im *model.Image, s span) []span {
 	return spans
 }
 
-// onBehalf names the callers behind a process that an agent called.
 func onBehalf(agent *model.Connection, s span) string {
 	if s.via == "" {
 		return fmt.Sprintf("asked by %s, by plugin %s", nameOf(agent), s.plugin)

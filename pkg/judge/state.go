@@ -25,7 +25,6 @@ func stateOf(w *model.Work, when model.Interval) *model.Spent {
 	return nil
 }
 
-// inWords describes a state: "stopped". Empty for idle.
 func inWords(s *model.Spent) string {
 	if s == nil {
 		return ""
@@ -56,7 +55,6 @@ func howHalted(state event.AgentState, by string) string {
 	return "stopped"
 }
 
-// goOn says how to resume a stopped or frozen process.
 func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	switch {
 	case state == event.AgentFrozen && path.Base(by) == "freezer.state":
@@ -78,7 +76,6 @@ func inside(function string) string {
 	return "in " + function
 }
 
-// stateIn describes a peer's state, with its time unless that is nearly all.
 func stateIn(w *model.Work, when model.Interval) string {
 	s := stateOf(w, when)
 	said := inWords(s)
@@ -88,7 +85,6 @@ func stateIn(w *model.Work, when model.Interval) string {
 	return said
 }
 
-// remedyFor is the remedy for an awaited process by its state; may be empty.
 func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	if s == nil || who == nil {
 		return ""
@@ -104,7 +100,6 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	return ""
 }
 
-// stuckIn explains an uninterruptible wait (D) by the kernel function.
 func stuckIn(function, name string) string {
 	for _, known := range []struct {
 		parts []string

@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// compare compares an operation with the baselines, and updates them.
 func (t Thresholds) compare(known *baseline.Book, j *Judgement, op *model.Operation) {
 	if len(op.Partial) > 0 {
 		return // the unseen part may be what took the time
@@ -22,7 +21,6 @@ func (t Thresholds) compare(known *baseline.Book, j *Judgement, op *model.Operat
 	}
 }
 
-// compareRun compares an image and those below. A delegated plugin is a run of its own.
 func (t Thresholds) compareRun(known *baseline.Book, j *Judgement, op *model.Operation, call *model.Call, run, im *model.Image) {
 	if im.Run != nil {
 		run = im
@@ -80,7 +78,6 @@ func (j *Judgement) compared(call *model.Call) string {
 	return "; " + name + " took " + a.Usual.Compare(time.Duration(im.End-im.Start))
 }
 
-// mostUnusual is the image furthest above its baseline, Slower ones first; or nil.
 func (j *Judgement) mostUnusual(call *model.Call) (most *model.Image, is baseline.Answer) {
 	if j.Usual == nil {
 		return nil, is

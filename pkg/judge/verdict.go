@@ -25,7 +25,6 @@ const (
 	worth = 0.2
 )
 
-// verdict is nil for an ordinary call.
 func (e *evidence) verdict() *Verdict {
 	if e.Slow == 0 && e.Failure == "" && !e.call.Hung && !e.Unusual {
 		return nil
@@ -44,7 +43,6 @@ func (e *evidence) verdict() *Verdict {
 	return &f.Verdict
 }
 
-// say adds what all users may know.
 func (v *Verdict) say(more string) {
 	v.Says += more
 	if v.Own != "" {
@@ -93,7 +91,6 @@ func (e *evidence) slow() *finding {
 	return &v
 }
 
-// best returns the most special finding that explains nearly as much as the longest, of the same time.
 func (e *evidence) best(found []*finding) *finding {
 	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
 	for _, f := range found {
@@ -111,7 +108,6 @@ func (e *evidence) inARow(a, b *finding) bool {
 	return a.kind != b.kind && a.time+b.time <= e.Took && b.kind != Unexplained && b.kind != Waiting
 }
 
-// next returns a second finding worth mentioning, or nil.
 func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 	if best.overall {
 		return nil

@@ -134,7 +134,6 @@ func (s *span) waitsIn(f *model.Fact) bool {
 	return f.Kind() != model.FactCall || s.agent == nil || s.via == ""
 }
 
-// waitsOf lists waits in the order of spans.
 func waitsOf(spans []span) []wait {
 	n := 0
 	for i := range spans {

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// step is something that an agent did or waited for.
 type step struct {
 	model.Interval
 	// certain: it was for this call.
@@ -60,7 +59,6 @@ func way(steps []step, when model.Interval) []model.Interval {
 	return counts
 }
 
-// latest sorts by end, latest first, then longest first.
 func latest(steps []step, some []int) {
 	slices.SortStableFunc(some, func(a, b int) int {
 		return cmp.Or(cmp.Compare(steps[b].End, steps[a].End), cmp.Compare(steps[a].Start, steps[b].Start))
@@ -85,7 +83,6 @@ func back(steps []step, some []int, within model.Interval, counts []model.Interv
 	return append(gaps, model.Interval{Start: within.Start, End: now})
 }
 
-// covered is the length of a union of intervals (ns).
 func covered(some []model.Interval) int64 {
 	t := busyTimes{all: slices.Clone(some)}
 	t.join()
@@ -117,7 +114,6 @@ func (t *busyTimes) join() {
 	}
 }
 
-// within is how much of an interval they cover (ns).
 func (t *busyTimes) within(when model.Interval) int64 {
 	return t.until(when.End) - t.until(when.Start)
 }

@@ -202,14 +202,12 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	return all
 }
 
-// off reports whether Calico needs no nodename file.
 func off(k asks, conf map[string]any) bool {
 	_, named := valueOf(conf, "nodename")
 	optional, _ := conf["nodename_file_optional"].(bool)
 	return k.plugin == "calico" && (named || optional)
 }
 
-// valueOf also searches the IPAM.
 func valueOf(conf map[string]any, key string) (string, bool) {
 	if key == "" {
 		return "", false

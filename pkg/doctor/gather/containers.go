@@ -80,7 +80,6 @@ func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbo
 	return err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == cri.NamespaceMode_NODE
 }
 
-// latest returns each container's newest attempt.
 func latest(all []*cri.Container) (kept []*cri.Container) {
 	slices.SortFunc(all, func(a, b *cri.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
 	seen := map[[2]string]bool{}

@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// readFolder reads the CNI directory. The runtime uses the first most networks (0: all).
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	d, err = folderAt(sees.path(dir), dir, most)
 	if err == nil && d.Missing && !sees.sure {
@@ -27,7 +26,6 @@ func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	return d, err
 }
 
-// folderAt reads the node's directory dir, whose path for us is at.
 func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(at)
@@ -83,7 +81,6 @@ func digestOf(file string) string {
 	return digest(text)
 }
 
-// programs returns needed plugins, each with the first such network.
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {

@@ -20,7 +20,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// readFolders is for runtimes that do not report their CNI directories.
 func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CRI) error {
 	switch r.Name {
 	case runtime.CRIO:
@@ -44,7 +43,6 @@ type crioNetwork struct {
 	} `toml:"crio"`
 }
 
-// crioFolders asks CRI-O (`crio status config`), or reads its files.
 func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	c.Said = "its configuration (crio status config)"
 	text, err := crioConfig(ctx, socket)
@@ -76,7 +74,6 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	return nil
 }
 
-// crioConfig asks CRI-O, whose socket serves HTTP beside gRPC.
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
 		_ string,
@@ -129,7 +126,6 @@ func readSmall(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// foldersOf reads cri-dockerd's options. The defaults are the CNI project's.
 func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	for _, s := range settings {
 		switch s.Key {
@@ -141,7 +137,6 @@ func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	}
 }
 
-// loadedFrom returns networks as a runtime loads them.
 func loadedFrom(dir string, networks []event.Network) (all []fact.Loaded) {
 	for _, n := range networks {
 		l := fact.Loaded{Network: event.Network{Name: n.Name, CNIVersion: n.CNIVersion}}

@@ -124,7 +124,6 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 
 var errSilent = errors.New("the container runtime does not answer (check runtime)")
 
-// askRuntimeAll returns all containers.
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -186,7 +185,6 @@ func Agents(ctx context.Context, f *fact.Facts) {
 	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
 }
 
-// withRuntime calls ask, or sets errors.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
 	if err != nil {
@@ -251,7 +249,6 @@ func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 // answerMax is containerd's limit of a message (defaults.DefaultMaxRecvMsgSize).
 const answerMax = 16 << 20
 
-// askRuntime asks what only containerd reports.
 func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fact.Runtime, error) {
 	if !r.Containerd() {
 		return r, nil

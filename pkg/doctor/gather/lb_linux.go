@@ -138,7 +138,6 @@ const (
 	serviceSize, serviceFlags, nodePortFlag = 12, 8, 1 << 1
 )
 
-// count counts entries of Cilium's service maps (cilium_lb4_services_v2).
 func count(lb *fact.LB) error {
 	for id := ebpf.MapID(0); ; {
 		var err error

@@ -198,7 +198,6 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 	return nil
 }
 
-// leaseOf reads a lease: the container's id and, since host-local 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {
@@ -246,7 +245,6 @@ func readResults(sees view, files []string, running map[string]bool) (all []leak
 	return all
 }
 
-// cached is a part of libcni's cachedInfo (libcni/api.go).
 type cached struct {
 	Kind        string      `json:"kind"`
 	ContainerID string      `json:"containerId"`
@@ -275,7 +273,6 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	return a, true
 }
 
-// podOf reads Kubernetes' CNI_ARGS.
 func podOf(args [][2]string) (p event.Pod) {
 	for _, kv := range args {
 		switch kv[0] {

@@ -23,7 +23,6 @@ const lookAgain = 250 * time.Millisecond
 // locksMax bounds /proc/locks in bytes; 20,000 locks take half a second.
 const locksMax = 1 << 20
 
-// knownLocks lists iptables' locks, and host-local's per network.
 func knownLocks(dataDirs []string) (files []string, err error) {
 	files = []string{"/run/xtables.lock"}
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
@@ -38,7 +37,6 @@ func knownLocks(dataDirs []string) (files []string, err error) {
 	return files, nil
 }
 
-// heldLocks finds waiters by two looks.
 func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	began := time.Now()
 	before, err := lockTable(dataDirs)
@@ -97,7 +95,6 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	return statesOf(locks, wanted), nil
 }
 
-// statesOf groups locks by wanted file.
 func statesOf(locks []procfs.Lock, wanted map[string]string) map[string]lockState {
 	found := map[string]lockState{}
 	for _, l := range locks {

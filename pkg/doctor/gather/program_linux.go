@@ -59,7 +59,6 @@ func faultOf(sees view, file string) *event.Program {
 	return unstartable(sees, file, nested)
 }
 
-// noexec also returns the mount point.
 func noexec(sees view, file string) (mount string, is bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(sees.path(file), &s) != nil || s.Flags&unix.ST_NOEXEC == 0 {
@@ -199,7 +198,6 @@ func builtIn(interpreter, name string) bool {
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// searched returns library directories. RUNPATH is for the file itself, RPATH also for its libraries.
 func searched(file string, e *elf.File) (own, inherited []string) {
 	of := func(tag elf.DynTag) (dirs []string) {
 		all, _ := e.DynString(tag)
@@ -217,7 +215,6 @@ func searched(file string, e *elf.File) (own, inherited []string) {
 	return nil, of(elf.DT_RPATH)
 }
 
-// libraryOf finds a library in dirs; library is nil if the file at is unreadable.
 func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
 	if strings.Contains(name, "/") {
 		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
@@ -309,7 +306,6 @@ func handled(sees view, file string, head []byte) bool {
 	return false
 }
 
-// takes matches a binfmt_misc entry (Documentation/admin-guide/binfmt-misc.rst).
 func takes(entry []byte, file string, head []byte) bool {
 	lines := bufio.NewScanner(bytes.NewReader(entry))
 	var magic, mask []byte

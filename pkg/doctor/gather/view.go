@@ -15,13 +15,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// view is a process's file system, by our paths.
 type view struct {
 	root string // empty if it is ours or unknown
 	sure bool   // false if a missing file may exist for the process
 }
 
-// path converts to ours. No link leads out of root.
 func (v view) path(path string) string {
 	if v.root == "" {
 		return path
@@ -33,7 +31,6 @@ func (v view) path(path string) string {
 	return found
 }
 
-// real resolves links.
 func (v view) real(path string) string {
 	found, err := filepath.EvalSymlinks(v.path(path))
 	if v.root != "" || err != nil {
@@ -49,7 +46,6 @@ var errUnseen = errors.New("it is not in this container, and the node's files ca
 // from a Pod").
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// theNode returns the node's view: with hostPID, that of the first process.
 func theNode(contained bool) view {
 	if !contained {
 		return view{sure: true}
@@ -57,7 +53,6 @@ func theNode(contained bool) view {
 	return viewOf(1, contained)
 }
 
-// begin guesses the runtime by its socket.
 func begin(ctx context.Context, o fact.Options) *fact.Facts {
 	f := &fact.Facts{Now: time.Now(), Contained: contained()}
 	o.Address, f.Runtime.Value = seek(o.Address, view{}, theNode(f.Contained), func(address string) bool {
