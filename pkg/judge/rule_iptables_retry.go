@@ -59,7 +59,8 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 		}
 		var all time.Duration
 		for f, w := range model.Each[*model.Wait](s.image.Facts) {
-			if d := time.Duration(f.When.End - f.When.Start); w.Kind == event.WaitSleep && d >= quantum && d < quantum*4/3 {
+			d, polls := time.Duration(f.When.End-f.When.Start), w.Name == "poll" || w.Name == "ppoll" // of a socket, as for DNS
+			if w.Kind == event.WaitSleep && !polls && d >= quantum && d < quantum*4/3 {
 				all += d
 				steps++
 			}

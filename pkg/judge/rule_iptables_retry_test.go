@@ -8,13 +8,13 @@ import (
 )
 
 func TestIptablesRetry(t *testing.T) {
-	naps := func(each int64, n int) []func(*model.Image) {
-		var all []func(*model.Image)
+	slept := func(call string, each int64, n int) (all []func(*model.Image)) {
 		for i := range int64(n) {
-			all = append(all, waited(event.WaitSleep, "pselect6", from(10+i*each, 10+(i+1)*each)))
+			all = append(all, waited(event.WaitSleep, call, from(10+i*each, 10+(i+1)*each)))
 		}
 		return all
 	}
+	naps := func(each int64, n int) []func(*model.Image) { return slept("pselect6", each, n) }
 	rulings(t, map[string]ruling{
 		"it sleeps in steps of a second": {
 			op:    add(plugin("istio-cni", 0, 3100, seen(ran("iptables", 0, 3050), naps(1005, 3)...))),
@@ -37,6 +37,9 @@ func TestIptablesRetry(t *testing.T) {
 		},
 		"control: other sleeps are no retries": {
 			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), naps(600, 5)...))), cause: CauseCommand,
+		},
+		"control: it waits for a DNS server": {
+			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), slept("poll", 1005, 3)...))), cause: CauseCommand,
 		},
 		"control: other programs sleep, too": {
 			op: add(plugin("p", 0, 3100, seen(ran("sleep", 0, 3050), naps(1005, 3)...))), cause: CauseCommand,

@@ -3,6 +3,8 @@ package judge
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func slowCommand(e *evidence) *finding {
@@ -22,6 +24,10 @@ func slowCommand(e *evidence) *finding {
 }
 
 func (p *program) remedy() string {
+	if im := resolver(p.slowest); im != nil {
+		return fmt.Sprintf("add -n to %s %s, which %s runs, or bring back the nameserver in /etc/resolv.conf: without -n "+
+			"it asks for the name of each address", im.Name, strings.Join(im.Args, " "), p.caller())
+	}
 	if r := instead(p.name); r != "" {
 		return r
 	}
@@ -54,4 +60,21 @@ func hidden(n int) string {
 		return "hidden argument"
 	}
 	return fmt.Sprintf("%d hidden arguments", n)
+}
+
+// resolver returns the run of iptables that lists rules with the names of their addresses and mostly waits, or nil.
+func resolver(run *model.Image) (found *model.Image) {
+	run.Walk(func(im *model.Image) {
+		lists, numeric := false, false
+		for _, arg := range im.Args {
+			short := strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--")
+			lists = lists || arg == "--list" || short && strings.Contains(arg, "L")
+			numeric = numeric || arg == "--numeric" || short && strings.Contains(arg, "n")
+		}
+		iptables := strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables")
+		if iptables && lists && !numeric && im.CPU+im.RunDelay < (im.End-im.Start)/2 {
+			found = im
+		}
+	})
+	return found
 }

@@ -31,11 +31,29 @@ func TestSlowCommand(t *testing.T) {
 			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), ran("policyctl", 410, 900))),
 			cause: CauseCommand, says: `^880ms of 1s: plugin p ran policyctl \(2 times\)$`,
 		},
+		"iptables that asks for names": {
+			op:    add(plugin("azure-vnet", 0, 1000, ran("sh", 10, 900, listing(20, 890, 10, "-t", "nat", "-L")))),
+			cause: CauseCommand, remedy: `^add -n to iptables -t nat -L, which azure-vnet runs, or bring back the nameserver`,
+		},
+		"control: iptables that asks for none": {
+			op:    add(plugin("azure-vnet", 0, 1000, listing(20, 890, 10, "-t", "nat", "-nvL"))),
+			cause: CauseCommand, remedy: `^(run|replace) `,
+		},
+		"control: iptables that lists many rules": {
+			op:    add(plugin("azure-vnet", 0, 1000, listing(20, 890, 800, "-t", "nat", "-L"))),
+			cause: CauseCommand, remedy: `^(run|replace) `,
+		},
 		"control: it is soon over": {op: add(with(plugin("p", 0, 1000, ran("ip", 10, 20)), cpu(1000))), cause: CausePlugin},
 	})
 }
 
 func cameFrom(im *model.Image, line int) *model.Image {
 	im.Stack = []event.Frame{{Function: "example.com/agent.(*network).getNetAdapter", File: "example.com/agent/interface.go", Line: line}}
+	return im
+}
+
+func listing(from, to, cpu int64, args ...string) *model.Image {
+	im := ran("iptables", from, to)
+	im.Args, im.CPU = args, cpu*ms
 	return im
 }
