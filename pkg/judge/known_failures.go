@@ -44,6 +44,16 @@ func ofInterfacePlugins() []KnownFailure {
 			"sysctl net.ipv6.conf.all.disable_ipv6 net.ipv6.conf.default.disable_ipv6", "cri-o/cri-o#3555", `failed to set bridge addr: could not add IP address to "cni0": permission denied`,
 		},
 		{
+			"", `open /proc/sys/net/\S.*/accept_dad: no such file or directory`,
+			"replace the CNI plugins in the CNI bin folder by a release of 0.7.0 or later, which works without IPv6, or boot without ipv6.disable=1",
+			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "containernetworking/plugins#102", "open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or directory",
+		},
+		{
+			"", `failed to add IP addr .*: address already in use`,
+			"delete the pod that still holds this address on the same master, or request another address; a deleted pod holds it until its sandbox is gone (crictl pods)",
+			"crictl pods; ip netns exec NETNS ip -br address", "k8snetworkplumbingwg/multus-cni#1051", `failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to "net1": address already in use`,
+		},
+		{
 			"", `failed to create (macvlan|ipvlan): device or resource busy`,
 			"take another master: an interface carries macvlan or ipvlan, not both, and neither if it is a port of a bridge, bond or Open vSwitch; then name the bridge or bond as master",
 			"ip -d link show MASTER; ip -o link show type macvlan; ip -o link show type ipvlan", "k8snetworkplumbingwg/multus-cni#1339", "failed to create macvlan: device or resource busy",
@@ -126,7 +136,7 @@ func ofAddressPlugins() []KnownFailure {
 		},
 		{
 			"host-local", `no space left on device`,
-			"free space or inodes on the file system of /var/lib/cni (df -h, df -i): host-local writes a file for each address",
+			"free space or inodes on the file system of the file that the message names (df -h, df -i): host-local writes a file for each address below its dataDir",
 			"df -h /var/lib/cni; df -i /var/lib/cni", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
 		},
 		{
@@ -276,6 +286,11 @@ func ofChainedPlugins() []KnownFailure {
 			"modinfo ifb sch_tbf sch_ingress", "", "adding link: operation not supported",
 		},
 		{
+			"bandwidth", `create (ingress |ifb )?qdisc: file exists`,
+			"have the program that adds qdiscs to pod interfaces (a monitoring agent) use clsact or skip them, then delete the pod; tc qdisc show lists the qdiscs",
+			"tc qdisc show", "containernetworking/plugins#894", "create ingress qdisc: file exists",
+		},
+		{
 			"", `interface (?P<INTERFACE>\S+|‹[^›]+›) has already a master set`,
 			"take the interface out of its other master: one that is a port of a bridge or of another VRF cannot join this VRF",
 			"ip netns exec NETNS ip -d link", "", "cmdAdd failed: interface net1 has already a master set: blue",
@@ -302,6 +317,11 @@ func ofCalls() []KnownFailure {
 			"grep -r cniVersion /etc/cni/net.d", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 		},
 		{
+			"", `cannot unmarshal \w+ into Go struct field \S+?\.(?P<OPTION>[\w.]+) of type`,
+			"set the option OPTION of the CNI configuration to a value of the type that the message names last",
+			"grep -r OPTION /etc/cni/net.d", "tigera/operator#3088", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string",
+		},
+		{
 			"", `failed to find plugin "(?P<PLUGIN>[^"]+)" in path`,
 			"put PLUGIN into the CNI bin folder that the message names, executable; the reference plugins are in cni-plugins-linux-ARCH.tgz of containernetworking/plugins",
 			"ls -l /opt/cni/bin", "k8snetworkplumbingwg/multus-cni#1413", `plugin type="macvlan" failed (add): failed to find plugin "macvlan" in path [/opt/cni/bin]`,
@@ -322,9 +342,14 @@ func ofCalls() []KnownFailure {
 			"systemctl status containerd; sysctl kernel.pid_max kernel.threads-max", "", "fork/exec /opt/cni/bin/bridge: resource temporarily unavailable",
 		},
 		{
-			"", `"https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
+			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
 			"bring back what answers at the API server's address: the API server itself, and for a Service address kube-proxy or its replacement on this node",
 			"kubectl get --raw /readyz; crictl ps --name kube-proxy", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": dial tcp 10.96.0.1:443: connect: connection refused`,
+		},
+		{
+			"", `https://[^"]*/apis?/[^"]*"?: (context deadline exceeded|net/http: request canceled)`,
+			"run kubectl get --raw '/readyz?verbose' on this node and repair what fails there: the API server's answer came too late for the plugin; if nothing does, measure the way to it (ping)",
+			"kubectl get --raw '/readyz?verbose'", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
 		},
 		{
 			"", `certificate signed by unknown authority`,

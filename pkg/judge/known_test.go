@@ -99,6 +99,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// There already, but what?
 		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, ""},
 		{"bridge", "failed to make veth pair: file exists", ""},
+		{"bandwidth", "create ifb: file exists", ""},
+		{"mesh", "create ingress qdisc: file exists", ""},
+		{"antrea", "listen tcp :10350: bind: address already in use", ""},
 		{"ptp", "failed to add route '0.0.0.0/0 via 10.88.0.1 dev net1': file exists", "out of one of the pod's networks"},
 		{"macvlan", `failed to rename macvlan to "net1": file exists`, ""},
 		// Permission: of a file, of netlink, of IPv6
@@ -135,6 +138,15 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"host-local", "mkdir /var/lib/cni/networks: read-only file system", "dataDir"},
 		{"tuning", "open /proc/sys/net/core/nothing: no such file or directory", "tuning configuration"},
 		{"loopback", "open /proc/sys/net/ipv6/conf/lo/disable_ipv6: no such file or directory", ""},
+		{"loopback", "open /proc/sys/net/ipv4/conf/lo/rp_filter: no such file or directory", ""},
+		// JSON of another type: of the configuration, of an answer
+		{"tuning", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string", "option sysctl"},
+		{"calico", "json: cannot unmarshal string into Go value of type types.Result", ""},
+		// No answer: of the API server, of another
+		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: i/o timeout", "API server"},
+		{"calico", "Get https://registry.example.com/v2/: dial tcp 10.1.2.3:443: i/o timeout", ""},
+		{"multus", `error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web": context deadline exceeded`, "readyz"},
+		{"dra", `Get "https://registry.example.com/v2/": context deadline exceeded`, ""},
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},

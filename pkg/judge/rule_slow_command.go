@@ -62,7 +62,7 @@ func hidden(n int) string {
 	return fmt.Sprintf("%d hidden arguments", n)
 }
 
-// resolver returns the run of iptables that lists rules with the names of their addresses and mostly waits, or nil.
+// resolver returns the run of iptables that lists rules with names of addresses and waits half its time, or nil.
 func resolver(run *model.Image) (found *model.Image) {
 	run.Walk(func(im *model.Image) {
 		lists, numeric := false, false

@@ -145,7 +145,7 @@ func (m *message) part(from, to int) {
 		m.url(from, from+i, to)
 		return
 	}
-	if s[0] == '/' || m.call.whole() && from > 0 && m.s[from-1] == '/' {
+	if s[0] == '/' || (m.call.whole() || strings.HasPrefix(s, "proc/sys/")) && from > 0 && m.s[from-1] == '/' {
 		m.path(from, to)
 		return
 	}

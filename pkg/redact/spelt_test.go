@@ -114,6 +114,7 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	harness.Equal(t, c.Message("refused 4711: xkqzjv"), "refused ‹number 4›: ‹word 6›")
+	harness.Equal(t, c.Message("open /proc/sys/net/xkqzjv/accept_dad"), "open /proc/sys/net/‹word 6›/accept_dad")
 }
 
 // A secret in parts of a path or command is redacted, too.
