@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// noCallIsStuck checks calls in progress; without a running cniscope, plugins' processes.
 func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	if f.Scope.Err == nil {
@@ -74,7 +73,6 @@ func lockOf(f *fact.Facts, pid int) []string {
 // lately bounds the age of failures that count; kubelet retries a pod within seconds.
 const lately = 10 * time.Minute
 
-// callsSucceed checks that each recent failure has a later success in its network.
 func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return nil, notApplicable("no cniscope runs here, which would know the calls that failed")
@@ -100,7 +98,6 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// failedCalls reports one network's failures, the latest last. worked is the last success.
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
 	finding := Finding{
@@ -124,7 +121,6 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	return finding
 }
 
-// nobodyWaitsForALock checks CNI plugins' locks.
 func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, l := range f.Locks.Value {

@@ -55,7 +55,6 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 // Programs finds programs that cannot be started.
 type Programs = gather.Programs
 
-// checks returns all checks in order: later ones depend on earlier ones.
 func checks() []check {
 	folder := func(f *fact.Facts) error { return f.Folder.Err }
 	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// kernelIsEnough checks that the kernel has and allows what the probe uses.
 func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	found, err := kernelAllows(f)
 	if n := f.Scope.Value.Node.Missed; err == nil && f.Scope.Err == nil && n > 0 {

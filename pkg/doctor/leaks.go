@@ -178,7 +178,6 @@ func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// removed bounds the files in a remedy.
 const removed = 32
 
 func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {

@@ -15,7 +15,6 @@ const (
 	startsIn       = 10 * time.Second // after a container's creation
 )
 
-// networkPodsRun checks the writers of the CNI folders, and kube-proxy.
 func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, c := range f.Containers.Value {

@@ -39,7 +39,6 @@ func writersSay(f *fact.Facts) (said []string) {
 	return said[:min(len(said), fact.Listed)]
 }
 
-// agentProcesses leaves out the examined containers.
 func agentProcesses(f *fact.Facts) (found []fact.Process) {
 	for _, p := range f.Processes.Value {
 		reported := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })

@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// ofLinux lists checks that Windows lacks.
 var ofLinux = []string{
 	"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
 	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock",
@@ -47,7 +46,6 @@ func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	}
 }
 
-// pipes are agents' pipes. Antrea's is "/var/run/antrea/cni.sock" as a pipe's name (pkg/agent/cniserver).
 var pipes = map[string]string{"antrea": "C:varrunantreacni.sock"}
 
 // agentsHavePipes does not connect, which would be a call.

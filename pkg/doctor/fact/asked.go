@@ -104,7 +104,6 @@ func (s Server) in() string {
 	return Sayf("in %s", s.Waits)
 }
 
-// asks is a plugin's default. key is the configuration key of another address or, if it ends in Dir, directory.
 type asks struct{ plugin, kind, address, key string }
 
 func known() []asks {
@@ -224,7 +223,6 @@ func valueOf(conf map[string]any, key string) (string, bool) {
 
 const deepest = 4
 
-// places finds sockets and kubeconfigs under any key.
 func places(conf map[string]any, depth int) (all []Asked) {
 	for _, key := range slices.Sorted(maps.Keys(conf)) {
 		switch value := conf[key].(type) {

@@ -160,7 +160,6 @@ func lastWords(pid int) string {
 	return ""
 }
 
-// served adds the containers that serve the socket, else those that may write to its directory.
 func served(a *fact.Agent, all []candidate) {
 	of := func(candidate) bool { return false }
 	switch {
@@ -183,7 +182,6 @@ func served(a *fact.Agent, all []candidate) {
 	}
 }
 
-// rootOf is empty if the root is ours or unknown.
 func rootOf(pid int) string { return viewOf(pid, false).root }
 
 // viewOf returns a process's view. In a container, a process not known to share our view may see other files.
@@ -211,7 +209,6 @@ func unitOf(pid int) string {
 	return ""
 }
 
-// containerID matches 64 hexadecimal digits, within the runtime's name if systemd manages the group.
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
 func inContainer(groups string) string {

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// chains lists chains of nf_tables (iptables-nft too) and of legacy iptables.
 func chains(context.Context) ([]fact.Chain, error) {
 	found, err := nftChains()
 	if err != nil {
@@ -122,7 +121,6 @@ func legacyChains() (found []fact.Chain, err error) {
 	return found, nil
 }
 
-// chains also returns the policy of FORWARD.
 func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
 	// A raw socket would need CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -17,11 +17,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// loopback is the name of containerd's network for lo.
 const loopback = "cni-loopback"
 
-// askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks
-// the plugins' STATUS.
 func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI,
 	err error,
 ) {
@@ -53,7 +50,6 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtim
 	return c, parseLoaded(&c, []byte(raw))
 }
 
-// cniConfig is go-cni's ConfigResult, without JSON names.
 type cniConfig struct {
 	PluginDirs       []string
 	PluginConfDir    string

@@ -110,7 +110,6 @@ func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	return needed, err
 }
 
-// wrongWith looks for a program like libcni.
 func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, there bool) {
 	if name != filepath.Base(name) {
 		return &event.Program{Name: name, Fault: event.FaultName}, true

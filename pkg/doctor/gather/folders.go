@@ -31,7 +31,6 @@ func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CR
 	return nil
 }
 
-// crioNetwork is CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
 type crioNetwork struct {
 	Crio struct {
 		Network struct {
@@ -95,7 +94,6 @@ func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 }
 
-// crioFiles reads configuration files; later files override earlier ones.
 func crioFiles(dir string) (conf crioNetwork, err error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "crio.conf.d", "*"))
 	if err != nil {

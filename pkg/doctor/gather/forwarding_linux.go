@@ -22,7 +22,6 @@ const (
 	switchesMax = 4096
 )
 
-// forwarding omits what this kernel lacks.
 func forwarding(context.Context) (f fact.Forwarding, err error) {
 	on, err := number(sysctls + "ipv4/ip_forward")
 	if err != nil {

@@ -40,7 +40,6 @@ func connector() string {
 	return ""
 }
 
-// wanted lists the probe's tracepoints; BTF has btf_trace_NAME.
 func wanted() []fact.Feature {
 	return []fact.Feature{
 		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
@@ -53,7 +52,6 @@ func wanted() []fact.Feature {
 	}
 }
 
-// kernelFeatures loads nothing.
 func kernelFeatures(context.Context) (fact.Kernel, error) {
 	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON), Connector: connector()}
 	if _, err := procfs.Namespace(1, "net"); err != nil {
@@ -87,7 +85,6 @@ func ringBuffer(spec *btf.Spec) bool {
 		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
-// lockdown returns the current mode, which the file shows in brackets.
 func lockdown() string {
 	text, err := os.ReadFile(lockdownFile)
 	if err != nil {
@@ -116,7 +113,6 @@ var capabilities = map[int]string{
 	unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN",
 }
 
-// effective is the set of our capabilities, if known.
 func effective() uint64 {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var halves [2]unix.CapUserData

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// loadBalancing finds Cilium's programs and service maps. The kernel cuts names to 15 bytes.
 func loadBalancing(context.Context) (lb fact.LB, err error) {
 	if lb.Socket, err = socketPrograms(); err != nil {
 		return lb, err
@@ -30,7 +29,6 @@ func loadBalancing(context.Context) (lb fact.LB, err error) {
 	return lb, err
 }
 
-// socketPrograms returns Cilium's programs on our cgroup and its parents.
 func socketPrograms() (found []fact.Attached, err error) {
 	path := procfs.Cgroup()
 	if path == "" {
@@ -63,7 +61,6 @@ func socketPrograms() (found []fact.Attached, err error) {
 	return found, nil
 }
 
-// devicePrograms returns Cilium's programs on our interfaces: tcx, tc filters or XDP.
 func devicePrograms() (found []fact.Attached, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -33,14 +33,12 @@ const (
 	resultMax, leaseMax = 256 << 10, 512
 )
 
-// resultFolders are libcni's, for runtimes (CacheDir) and for Multus (cniDir).
 func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
 
 const multusResults = "/var/lib/cni/multus/results"
 
-// leaseFolders are host-local's, each with one directory per network.
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
 	for _, d := range dataDirs(f) {
@@ -227,7 +225,6 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// readResults reads the results of sandboxes that do not run, by the file's name.
 func readResults(sees view, files []string, running map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
 		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return running[part] }) {

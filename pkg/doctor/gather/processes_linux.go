@@ -51,7 +51,6 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 	return found, hidden
 }
 
-// blind returns why other users' processes are unreadable.
 func blind() error {
 	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
 		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
@@ -130,7 +129,6 @@ func variable(environment []string, name string) string {
 	return ""
 }
 
-// flags reads --key=value and --key value.
 func flags(arguments []string, keys ...string) (found []fact.Setting) {
 	for i, a := range arguments {
 		if !strings.HasPrefix(a, "--") {

@@ -30,7 +30,6 @@ const (
 	librariesMax, fileMax = 64, 4 << 20
 )
 
-// machines lists this machine first. Whether the kernel runs 32-bit programs is unknown.
 func machines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -51,7 +50,6 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// faultOf returns why the kernel cannot start a file, or nil.
 func faultOf(sees view, file string) *event.Program {
 	if mount, is := noexec(sees, file); is {
 		return &event.Program{File: file, Fault: event.FaultMount, Has: mount}
@@ -236,7 +234,6 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, 
 	return at, nil
 }
 
-// lackingVersion returns a needed version that a library lacks.
 func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {
 	has, err := library.DynamicVersions()
 	if err != nil || len(has) == 0 {
@@ -256,7 +253,6 @@ func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.Fi
 	return ""
 }
 
-// libraryDirs returns a loader's directories, musl's from its path file and glibc's built-in ones, and glibc's cache.
 func libraryDirs(sees view, interpreter string) (dirs []string, cached map[string][]string) {
 	if base := filepath.Base(interpreter); strings.HasPrefix(base, "ld-musl-") {
 		own := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "etc", strings.TrimSuffix(base, ".so.1")+".path")
@@ -288,7 +284,6 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 
 func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
 
-// handled reports whether binfmt_misc has a handler for the file, such as qemu-user.
 func handled(sees view, file string, head []byte) bool {
 	const dir = "/proc/sys/fs/binfmt_misc"
 	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
