@@ -56,15 +56,13 @@ func TestCommandLines(t *testing.T) {
 			if c.args == "" {
 				args = []string{}
 			}
-			cmd := rootCmd()
-			cmd.SetIn(strings.NewReader(""))
-			out, err := runCommand(cmd, args...)
+			out, diagnostics, err := cniscope(t, args...)
 			code := 0
 			if err != nil {
 				code = exitCode(err)
 			}
 			harness.Equal(t, code, c.code, err)
-			harness.Says(t, out+fmt.Sprint(err), c.says)
+			harness.Says(t, out+diagnostics+fmt.Sprint(err), c.says)
 		})
 	}
 }

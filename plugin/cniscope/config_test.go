@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -42,7 +39,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args[:1], " "), func(t *testing.T) {
-			out, err := runCommand(configCmd(), tt.args...)
+			out, _, err := cniscope(t, append([]string{"config"}, tt.args...)...)
 			if (err != nil) != tt.fail {
 				t.Fatalf("error %v", err)
 			}
@@ -55,14 +52,4 @@ func TestConfigCommands(t *testing.T) {
 			}
 		})
 	}
-}
-
-func runCommand(cmd *cobra.Command, args ...string) (string, error) {
-	var out strings.Builder
-	cmd.SetContext(context.Background())
-	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	cmd.SetErr(&out)
-	err := cmd.Execute()
-	return out.String(), err
 }

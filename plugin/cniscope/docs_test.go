@@ -15,9 +15,8 @@ import (
 // Examples come out of man as they are written: a line stays a line, and - is what the keyboard has.
 func TestManPagesKeepTheirExamples(t *testing.T) {
 	dir := t.TempDir()
-	if out, err := runCommand(rootCmd(), "docs", dir); err != nil {
-		t.Fatal(err, out)
-	}
+	_, _, err := cniscope(t, "docs", dir)
+	harness.Check(t, err)
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,17 +100,14 @@ func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
 // The waterfall on the first page is what the command above it draws, shortened.
 func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
 	t.Setenv("COLUMNS", "120")
-	var drawn bytes.Buffer
-	cmd := rootCmd()
-	cmd.SetOut(&drawn)
-	cmd.SetArgs([]string{"show", "--color", "never", threePods})
-	harness.Check(t, cmd.Execute())
+	drawn, _, err := cniscope(t, "show", "--color", "never", threePods)
+	harness.Check(t, err)
 	picture := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(document(t, "README.md"))
 	if picture == nil {
 		t.Fatal("README.md draws nothing")
 	}
 	for line := range strings.Lines(picture[1]) {
-		if !strings.Contains(drawn.String(), line) {
+		if !strings.Contains(drawn, line) {
 			t.Errorf("not drawn: %s", line)
 		}
 	}
@@ -123,12 +119,9 @@ func TestGoldenTutorial(t *testing.T) {
 	t.Setenv("COLUMNS", "120")
 	part := regexp.MustCompile("(?s)(    bin/cniscope (show [^\n|]*)(\\| head -(\\d))?\n\n<!-- generated: its output -->\n```\n).*?(```\n<!-- end -->)")
 	generated(t, "docs/tutorial.md", part, func(part []string) string {
-		var drawn bytes.Buffer
-		cmd := rootCmd()
-		cmd.SetOut(&drawn)
-		cmd.SetArgs(strings.Fields(strings.ReplaceAll(part[2], "examples/", "../../examples/")))
-		harness.Check(t, cmd.Execute())
-		lines := slices.Collect(strings.Lines(drawn.String()))
+		drawn, _, err := cniscope(t, strings.Fields(strings.ReplaceAll(part[2], "examples/", "../../examples/"))...)
+		harness.Check(t, err)
+		lines := slices.Collect(strings.Lines(drawn))
 		if most, err := strconv.Atoi(part[4]); err == nil {
 			lines = lines[:most]
 		}

@@ -36,7 +36,7 @@ func TestWhatIsInATrace(t *testing.T) {
 
 func TestATraceThatCannotBeRecordedLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.etl")
-	_, err := runCommand(rootCmd(), "record", "--etl", path)
+	_, _, err := cniscope(t, "record", "--etl", path)
 	var refused *etw.RefusedError
 	if err == nil && runtime.GOOS == "windows" {
 		t.Skip("Windows recorded it")
@@ -48,7 +48,7 @@ func TestATraceThatCannotBeRecordedLeavesNothing(t *testing.T) {
 		t.Error("an empty file was left")
 	}
 	harness.Check(t, os.WriteFile(path, []byte("kept"), 0o600))
-	if _, err := runCommand(rootCmd(), "record", "--etl", path); err == nil || errors.As(err, &refused) {
+	if _, _, err := cniscope(t, "record", "--etl", path); err == nil || errors.As(err, &refused) {
 		t.Errorf("a file that exists: %v", err)
 	}
 	if kept, _ := os.ReadFile(path); string(kept) != "kept" {

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -85,4 +88,12 @@ func TestALargeOperationIsLeftOut(t *testing.T) {
 	if k.large != 1 || len(k.places) != 0 {
 		t.Errorf("%d large ones, %d kept", k.large, len(k.places))
 	}
+}
+
+func spansOf(names ...string) trace.Trace {
+	all := &tracepb.ScopeSpans{}
+	for _, name := range names {
+		all.Spans = append(all.Spans, &tracepb.Span{Name: name})
+	}
+	return trace.Trace{Spans: &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{all}}}
 }

@@ -23,6 +23,7 @@ func cniscope(t *testing.T, args ...string) (out, diagnostics string, err error)
 	var o, d bytes.Buffer
 	cmd := rootCmd()
 	cmd.SetArgs(args)
+	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(&o)
 	cmd.SetErr(&d)
 	err = cmd.ExecuteContext(t.Context())
@@ -159,13 +160,17 @@ func TestShowLastNamesWhatItCannotRead(t *testing.T) {
 
 func TestShowIsAskedForOneThing(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                "show needs a recording: give a FILE, or --since 1h",
-		threePods + " --last 1h":          "not both",
-		threePods + " --spool /tmp":       "--spool needs --since",
-		"--last 0":                        "want more than 0",
-		"--last -1h":                      "want more than 0",
-		"--since 1d --spool /x --color x": "want auto, always or never",
-		threePods + " " + threePods:       "show takes FILE|--since DURATION, got 2 arguments",
+		"":                                          "show needs a recording: give a FILE, or --since 1h",
+		threePods + " --last 1h":                    "not both",
+		threePods + " --spool /tmp":                 "--spool needs --since",
+		"--last 0":                                  "want more than 0",
+		"--last -1h":                                "want more than 0",
+		"--since 1d --spool /x --color x":           "want auto, always or never",
+		threePods + " " + threePods:                 "show takes FILE|--since DURATION, got 2 arguments",
+		threePods + " --html --summary":             "are different answers",
+		threePods + " --html --format json":         "are different answers",
+		threePods + " --summary --otlp 127.0.0.1:1": "are different answers",
+		threePods + " --html --otlp 127.0.0.1:1":    "are different answers",
 	} {
 		_, _, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -16,8 +16,8 @@ import (
 func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 	flags.DurationVar(&l.Call, "max-call", 0, "exit 1 if a call took longer, e.g. 500ms")
 	flags.DurationVar(&l.Command, "max-command", 0, "exit 1 if one command took longer, e.g. 250ms")
-	flags.Var(atMost{&l.Commands}, "max-commands", "exit 1 if a call ran more commands than this")
-	flags.Var(atMost{&l.Failed}, "max-failed", "exit 1 if more calls than this failed, e.g. 0")
+	flags.Func("max-commands", "exit 1 if a call ran more commands than this `number`", atMost(&l.Commands))
+	flags.Func("max-failed", "exit 1 if more calls than this `number` failed, e.g. 0", atMost(&l.Failed))
 }
 
 func checkLimits(l show.Limits, set func(flag string) bool) error {
@@ -27,26 +27,17 @@ func checkLimits(l show.Limits, set func(flag string) bool) error {
 	return nil
 }
 
-type atMost struct{ n **int }
-
-func (a atMost) Set(s string) error {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return errors.New("want a number, 0 or above")
+func atMost(most **int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			return errors.New("want a number, 0 or above")
+		}
+		value := int(n)
+		*most = &value
+		return nil
 	}
-	value := int(n)
-	*a.n = &value
-	return nil
 }
-
-func (a atMost) String() string {
-	if a.n == nil || *a.n == nil {
-		return ""
-	}
-	return strconv.Itoa(**a.n)
-}
-
-func (atMost) Type() string { return "int" }
 
 type crossedError struct{ crossed, calls int }
 

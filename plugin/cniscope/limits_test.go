@@ -62,15 +62,6 @@ func TestLimitsChooseWhatIsDrawn(t *testing.T) {
 	}
 }
 
-func TestShowGivesOneAnswer(t *testing.T) {
-	for _, args := range []string{"--html --summary", "--html --format json", "--summary --otlp 127.0.0.1:1", "--html --otlp 127.0.0.1:1"} {
-		_, _, err := cniscope(t, append([]string{"show", threePods}, strings.Fields(args)...)...)
-		if err == nil || exitCode(err) != 2 {
-			t.Errorf("%s: %v", args, err)
-		}
-	}
-}
-
 // The page and the numbers are those of the same calls, from a file or from the spool.
 func TestAPageOfTheSpool(t *testing.T) {
 	page, _, err := cniscope(t, "show", "--html", "--last", "1000h", "--spool", spooled(t, threePods))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -14,7 +15,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
@@ -23,65 +23,49 @@ import (
 // spoolHeader is what the spool adds to an operation's spans (docs/spool.md counts it in).
 const spoolHeader = 32
 
-// perPod returns what the spool holds of each pod of a recording, on average, and how many pods that are.
-func perPod(t *testing.T, recording string) (bytes, spans, pods int) {
+// size is what a pod of a recording costs on average.
+type size struct{ spans, bytes, zipped, pods int }
+
+// perPod returns what each pod of a recording costs, also with trace.fold_commands. Each operation is zipped by itself,
+// as it is where pods come now and then.
+func perPod(t *testing.T, recording string, fold bool) size {
 	t.Helper()
-	all := map[string]bool{}
+	var all size
+	pods := map[string]bool{}
 	for _, r := range resultsOf(t, recording) {
 		if r.Operation.ContainerID == "" {
 			continue
 		}
-		all[r.Operation.ContainerID] = true
-		for _, scope := range r.Spans.ScopeSpans {
-			spans += len(scope.Spans)
+		pods[r.Operation.ContainerID] = true
+		spans := r.Spans
+		if fold {
+			spans = trace.Fold(spans)
 		}
-		bytes += spoolHeader + proto.Size(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}})
-	}
-	if len(all) == 0 {
-		t.Fatalf("%s has no pods", recording)
-	}
-	return bytes / len(all), (spans + len(all)/2) / len(all), len(all)
-}
-
-// size is what a pod of a recording costs.
-type size struct{ spans, bytes, zipped, pods int }
-
-// foldedPerPod returns what each pod of a recording costs with trace.fold_commands, on average. Each operation is
-// zipped by itself, as it is where pods come now and then.
-func foldedPerPod(t *testing.T, recording string) size {
-	t.Helper()
-	var all size
-	pods := map[string]bool{}
-	for _, spans := range operationsOf(t, recording) {
-		uid := ""
-		for _, kv := range spans.Resource.Attributes {
-			if kv.Key == string(attr.SandboxIDKey) {
-				uid = kv.Value.GetStringValue()
-			}
-		}
-		if uid == "" {
-			continue
-		}
-		pods[uid] = true
-		folded := trace.Fold(spans)
-		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{folded}})
+		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
 		harness.Check(t, err)
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
-		if _, err := z.Write(data); err != nil || z.Close() != nil {
-			t.Fatal(err)
-		}
-		all.spans += len(folded.ScopeSpans[0].Spans)
+		_, err = z.Write(data)
+		harness.Check(t, errors.Join(err, z.Close()))
+		all.spans += len(spans.ScopeSpans[0].Spans)
 		all.bytes += len(data)
 		all.zipped += out.Len()
 	}
 	n := len(pods)
+	if n == 0 {
+		t.Fatalf("%s has no pods", recording)
+	}
 	return size{(all.spans + n/2) / n, all.bytes / n, all.zipped / n, n}
+}
+
+// fit is how many such pods, of two operations each, the spool holds.
+func (s size) fit() int {
+	return int(config.Default().Export.Spool.MaxBytes) / (s.bytes + 2*spoolHeader) / 100 * 100
 }
 
 // An ordinary pod (loopback, bridge, host-local, portmap) is cheap with trace.fold_commands, and the documents say how cheap.
 func TestAFoldedPodIsCheap(t *testing.T) {
-	one := foldedPerPod(t, ordinaryPod)
+	one := perPod(t, ordinaryPod, true)
 	if one.pods != 1 || one.spans > 25 || one.bytes > 20_000 || one.zipped > 5_000 {
 		t.Errorf("an ordinary pod costs %+v", one)
 	}
@@ -96,9 +80,8 @@ func TestAFoldedPodIsCheap(t *testing.T) {
 		t.Fatal("docs/spool.md has no table of folded recordings")
 	}
 	for _, row := range rows {
-		each := foldedPerPod(t, "../../"+row[1])
-		fit := int(config.Default().Export.Spool.MaxBytes) / (each.bytes + 2*spoolHeader) / 100 * 100
-		want := fmt.Sprintf("%d | %.1f KB | %.1f KB | %d", each.spans, float64(each.bytes)/1000, float64(each.zipped)/1000, fit)
+		each := perPod(t, "../../"+row[1], true)
+		want := fmt.Sprintf("%d | %.1f KB | %.1f KB | %d", each.spans, float64(each.bytes)/1000, float64(each.zipped)/1000, each.fit())
 		harness.Equal(t, strings.ReplaceAll(fmt.Sprintf("%s | %s KB | %s KB | %s", row[2], row[3], row[4], row[5]), ",", ""), want, row[1])
 	}
 }
@@ -120,13 +103,13 @@ func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
 	fewest, most := math.MaxInt, 0
 	var spans, kilobytes []int
 	for _, row := range rows {
-		each, n, pods := perPod(t, "../../"+row[1])
-		fit := int(config.Default().Export.Spool.MaxBytes) / each / 100 * 100
-		if number(row[2]) != pods || number(row[3]) != n || number(row[4]) != (each+500)/1000 || number(row[5]) != fit {
-			t.Errorf("%s: %d pods, %d spans and %d KB each, %d of them fit; docs/spool.md says %s", row[1], pods, n, (each+500)/1000, fit, row[0])
+		each := perPod(t, "../../"+row[1], false)
+		stored := (each.bytes + 2*spoolHeader + 500) / 1000
+		if number(row[2]) != each.pods || number(row[3]) != each.spans || number(row[4]) != stored || number(row[5]) != each.fit() {
+			t.Errorf("%s: %+v, %d KB in the spool, %d of them fit; docs/spool.md says %s", row[1], each, stored, each.fit(), row[0])
 		}
-		fewest, most = min(fewest, fit), max(most, fit)
-		spans, kilobytes = append(spans, n), append(kilobytes, (each+500)/1000)
+		fewest, most = min(fewest, each.fit()), max(most, each.fit())
+		spans, kilobytes = append(spans, each.spans), append(kilobytes, stored)
 	}
 	if said := fmt.Sprintf("256MiB hold %d to %d ordinary pods", fewest, most); !strings.Contains(document(t, "configs/cniscope.toml"), said) {
 		t.Errorf("configs/cniscope.toml does not say %q", said)

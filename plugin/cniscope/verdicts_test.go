@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,14 +40,12 @@ func TestGoldenPicturesOfVerdicts(t *testing.T) {
 	t.Setenv("COLUMNS", "120")
 	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
 	harness.Check(t, err)
-	var drawn bytes.Buffer
+	var calls []string
 	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
-		cmd := rootCmd()
-		cmd.SetOut(&drawn)
-		cmd.SetArgs([]string{"show", "--color", "never", file})
-		harness.Check(t, cmd.Execute())
+		drawn, _, err := cniscope(t, "show", "--color", "never", file)
+		harness.Check(t, err)
+		calls = append(calls, strings.Split(drawn, "\n\n")...)
 	}
-	calls := strings.Split(drawn.String(), "\n\n")
 	pictures := 0
 	generated(t, verdicts, picture, func(part []string) string {
 		pictures++
