@@ -14,9 +14,8 @@ func TestEachCallOfAReloadFailsOnce(t *testing.T) {
 		s := newScene(t, `slow.call = "1s"`)
 		d, err := disktest.New("", at, fault)
 		harness.Check(t, err)
-		if s.live, err = Open(Source{Base: Default(), Path: s.file}); err != nil {
-			t.Fatal(err)
-		}
+		s.live, err = Open(Source{Base: Default(), Path: s.file})
+		harness.Check(t, err)
 		s.live.source.Disk, s.live.retry = d, time.Millisecond
 		s.write(`slow.call = "3s"`)
 		s.run()

@@ -2,12 +2,8 @@ package config
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLikelyMistakes(t *testing.T) {
@@ -56,10 +52,17 @@ func TestLikelyMistakes(t *testing.T) {
 		"[resource]\ncluster = [\"a\"]":                             `write one text, in quotes`,
 		"[probe]\ncallers = \"/usr/bin/x\"":                         `is text, not a list: write up to 16 of them, as ["one", "another"]`,
 	} {
-		_, err := Parse("f", []byte(text))
-		if said := fmt.Sprint(err); err == nil || !strings.Contains(said, want) || strings.Contains(said, "hunter2") {
-			t.Errorf("%s\n     %s\nwant %s", text, said, want)
-		}
+		refused(t, Default(), text, want)
+	}
+}
+
+// refused expects an error with a text and without a secret; options in force where want is empty.
+func refused(t *testing.T, base Options, text, want string) {
+	t.Helper()
+	_, err := base.Overlay("f", []byte(text))
+	if said := fmt.Sprint(err); (want == "") != (err == nil) || want != "" && !strings.Contains(said, want) ||
+		strings.Contains(said, "hunter2") {
+		t.Errorf("%s\n     %s\nwant %s", text, said, want)
 	}
 }
 
@@ -78,17 +81,6 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 		"[export.otlp]\nendpoint = \"https://api.vendor.example:14317\"\n":               ``,
 		"[metrics]\nlisten = \"127.0.0.1:9090\"\n[relay]\nlisten = \"127.0.0.1:4318\"\n": ``,
 	} {
-		path := filepath.Join(t.TempDir(), "f.toml")
-		harness.Check(t, os.WriteFile(path, []byte(text), 0o600))
-		source := Source{Base: Default(), Path: path}
-		o, err := source.Load()
-		harness.Check(t, err)
-		said := ""
-		for _, w := range source.Warnings(t.Context(), o) {
-			said += w.Error()
-		}
-		if (want == "") != (said == "") || !strings.Contains(said, want) {
-			t.Errorf("%s\n     %s\nwant %s", text, said, want)
-		}
+		warned(t, text, want)
 	}
 }

@@ -36,12 +36,19 @@ func newScene(t *testing.T, text string) *scene {
 	return s
 }
 
+// started has a file's options in force, and watches the file.
+func started(t *testing.T, text string) *scene {
+	t.Helper()
+	s := newScene(t, text)
+	s.start(Source{Base: Default(), Path: s.file})
+	return s
+}
+
 func (s *scene) start(source Source) {
 	s.Helper()
 	var err error
-	if s.live, err = Open(source); err != nil {
-		s.Fatal(err)
-	}
+	s.live, err = Open(source)
+	harness.Check(s, err)
 	s.run()
 	// The watch exists by then.
 	s.says("nothing changed")
@@ -122,8 +129,7 @@ func (l *logText) String() string {
 }
 
 func TestAChangedFileIsApplied(t *testing.T) {
-	s := newScene(t, "slow.command = \"1s\"")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "slow.command = \"1s\"")
 
 	s.write("slow.command = \"2s\"")
 	harness.Equal(t, s.next().Slow.Command, 2*time.Second)
@@ -132,8 +138,7 @@ func TestAChangedFileIsApplied(t *testing.T) {
 }
 
 func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
-	s := newScene(t, "")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "")
 
 	for _, d := range []string{"2s", "3s"} { // another inode
 		s.replace(`slow.command = "` + d + `"`)
@@ -162,8 +167,7 @@ func TestASwappedConfigMapIsApplied(t *testing.T) {
 }
 
 func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
-	s := newScene(t, "slow.command = \"1s\"")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "slow.command = \"1s\"")
 
 	s.write("slow.comand = \"2s\"")
 	s.says("the old ones stay")
@@ -176,8 +180,7 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 }
 
 func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
-	s := newScene(t, "slow.command = \"1s\"")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "slow.command = \"1s\"")
 	s.write("slow.comand = \"2s\"")
 	s.says("the old ones stay")
 
@@ -220,8 +223,7 @@ func TestAFileMayAppear(t *testing.T) {
 }
 
 func TestWhatNeedsARestartIsSaidAndNotApplied(t *testing.T) {
-	s := newScene(t, "")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "")
 
 	s.write("export.queue = 7")
 	s.says("export.queue: 512 -> 7 (needs a restart)")
@@ -252,8 +254,7 @@ func TestAFolderThatIsMissingIsSaid(t *testing.T) {
 }
 
 func TestTheTextOfNRIComesOnTop(t *testing.T) {
-	s := newScene(t, "slow.command = \"1s\"")
-	s.start(Source{Base: Default(), Path: s.file})
+	s := started(t, "slow.command = \"1s\"")
 
 	s.configure("slow.command = \"2s\"")
 	harness.Equal(t, s.next().Slow.Command, 2*time.Second)

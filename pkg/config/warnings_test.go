@@ -49,21 +49,26 @@ func TestATokenInPlainTextToAnotherMachineIsAWarning(t *testing.T) {
 		{"a relay that is off", "[export.otlp]\n" + headers + "[relay]\nupstream = \"http://192.0.2.1:4317\"\n", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "f.toml")
-			harness.Check(t, os.WriteFile(file, []byte(test.text), 0o600))
-			source := Source{Base: Default(), Path: file}
-			o, err := source.Load()
-			harness.Check(t, err)
-			unasked, cancel := context.WithCancel(t.Context())
-			cancel()
-			var got []string
-			for _, w := range source.Warnings(unasked, o) {
-				got = append(got, w.Error())
-			}
-			all := strings.Join(got, "\n")
-			if (test.want == "") != (all == "") || !strings.Contains(all, test.want) || strings.Contains(all, "hunter2") {
-				t.Errorf("%q, want %q", all, test.want)
-			}
+			warned(t, test.text, test.want)
 		})
+	}
+}
+
+// warned expects a warning with a text and without a secret; none where want is empty. DNS is not asked.
+func warned(t *testing.T, text, want string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "f.toml")
+	harness.Check(t, os.WriteFile(file, []byte(text), 0o600))
+	source := Source{Base: Default(), Path: file}
+	o, err := source.Load()
+	harness.Check(t, err)
+	unasked, cancel := context.WithCancel(t.Context())
+	cancel()
+	said := ""
+	for _, w := range source.Warnings(unasked, o) {
+		said += w.Error() + "\n"
+	}
+	if (want == "") != (said == "") || !strings.Contains(said, want) || strings.Contains(said, "hunter2") {
+		t.Errorf("%s\n     %s\nwant %s", text, said, want)
 	}
 }
