@@ -33,8 +33,6 @@ const (
 	NoAnswer = 1
 	// Misused means wrong arguments.
 	Misused = 2
-	// Readers before 0.3.0, which wanted a token, used 3, 4 and 5.
-
 	// NotRemembered means that the node history lacks the spans.
 	NotRemembered = 6
 	// Busy means too many questions; retry in a second.

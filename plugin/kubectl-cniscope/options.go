@@ -20,7 +20,7 @@ import (
 
 type options struct {
 	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace, account the token's ServiceAccount.
+	// home is cniscope's namespace.
 	home   string
 	nodes  []string
 	limits fanout.Limits
@@ -39,8 +39,6 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.StringVar(&o.home, "cniscope-namespace", o.home,
 		"where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", "+
 			"else wherever it is found)")
-	set.String("service-account", "", "")
-	_ = set.MarkHidden("service-account") // readers before 0.3.0 wanted a token
 	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
 	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
 	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
@@ -103,7 +101,7 @@ type session struct {
 	progress *progress
 }
 
-// open finds sidecars and makes a token: the operator's if within is empty or the user may, else the namespace's.
+// open finds the sidecars to query. within limits answers to a namespace; empty for all.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session,
 	error,
 ) {

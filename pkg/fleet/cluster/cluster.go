@@ -115,32 +115,23 @@ func namespaces(all []Reader) (names []string) {
 func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, error) {
 	type place struct{ namespace, node string }
 	byNode := map[place]Reader{}
-	options := metav1.ListOptions{LabelSelector: Selector, Limit: pageSize}
-	for {
-		page, err := c.core.Pods(namespace).List(ctx, options)
-		if err != nil {
-			return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: Operator})
+	err := c.eachPod(ctx, namespace, Selector, func(p *corev1.Pod) {
+		r, ok := readerOf(p)
+		at := place{r.Namespace, r.Node}
+		if known, there := byNode[at]; ok && (!there || known.Unready != "") {
+			byNode[at] = r
 		}
-		for i := range page.Items {
-			r, ok := readerOf(&page.Items[i])
-			at := place{r.Namespace, r.Node}
-			if known, there := byNode[at]; ok && (!there || known.Unready != "") {
-				byNode[at] = r
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+	})
+	if err != nil {
+		return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: Operator})
 	}
 	all := make([]Reader, 0, len(byNode))
 	for _, r := range byNode {
 		all = append(all, r)
 	}
+	doubtful := map[bool]int{true: -1}
 	slices.SortFunc(all, func(a, b Reader) int {
-		if a.Doubtful != b.Doubtful {
-			return map[bool]int{true: -1, false: 1}[a.Doubtful]
-		}
-		return cmp.Compare(a.Node, b.Node)
+		return cmp.Or(doubtful[a.Doubtful]-doubtful[b.Doubtful], cmp.Compare(a.Node, b.Node))
 	})
 	return all, nil
 }
@@ -191,19 +182,26 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod,
 
 // PodNames returns pods with a prefix.
 func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names []string, err error) {
-	options := metav1.ListOptions{Limit: pageSize}
+	err = c.eachPod(ctx, namespace, "", func(p *corev1.Pod) {
+		if strings.HasPrefix(p.Name, prefix) {
+			names = append(names, p.Name)
+		}
+	})
+	return names, err
+}
+
+func (c *Cluster) eachPod(ctx context.Context, namespace, selector string, take func(*corev1.Pod)) error {
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
 		page, err := c.core.Pods(namespace).List(ctx, options)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range page.Items {
-			if strings.HasPrefix(page.Items[i].Name, prefix) {
-				names = append(names, page.Items[i].Name)
-			}
+			take(&page.Items[i])
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
-			return names, nil
+			return nil
 		}
 	}
 }

@@ -115,8 +115,6 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &exit) && exit.Code >= 3 && exit.Code <= 5:
-		return errors.New("its cniscope is older than 0.3.0: upgrade it, or ask it with the kubectl cniscope of its version")
 	case errors.As(err, &exit):
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
 		return &AskError{exit.Code, cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))}

@@ -19,11 +19,9 @@ const (
 	View     Role = "view"
 )
 
-func (r Role) builtIn() bool { return r == View }
-
 type right struct {
-	verb, resource, name, namespace string
-	role                            Role
+	verb, resource, namespace string
+	role                      Role
 }
 
 // Refusal names the missing right.
@@ -54,22 +52,18 @@ func (m right) says(user string) string {
 			subject = "--serviceaccount " + account
 		}
 	}
-	what := m.resource
-	if m.name != "" {
-		what += " " + m.name
-	}
 	kind, called := "role", " (of another release: one that ends so, see kubectl get roles -n "+m.namespace+")"
-	if m.role.builtIn() {
+	if m.role == View {
 		kind, called = "clusterrole", ""
 	}
 	if m.namespace == "" {
 		return fmt.Sprintf("%s may not %s %s in all namespaces; a cluster administrator can grant that right", you, m.verb,
-			what)
+			m.resource)
 	}
 	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s grants that right; an administrator of that "+
 		"namespace can grant the role%s:\n"+
 		"  kubectl create rolebinding NAME -n %s --%s %s %s",
-		you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
+		you, m.verb, m.resource, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 
 type cleaned struct{ error }
