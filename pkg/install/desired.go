@@ -17,8 +17,7 @@ type desired struct {
 	// insertion is the only addition to a file that cniscope did not create.
 	insertion *insertion
 	// replace makes an existing file that was not installed an error.
-	replace    bool
-	containerd bool
+	replace bool
 }
 
 // wish is the intended installation.
@@ -75,7 +74,7 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if o.As == Plugin {
 		w.add(desired{
 			path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755},
-			replace: true, containerd: true,
+			replace: true,
 		})
 		return w, nil
 	}
@@ -197,10 +196,7 @@ func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text st
 			main, v)
 	}
 	path, imported := c.dropIn()
-	drop := desired{
-		path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644},
-		containerd: true,
-	}
+	drop := desired{path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644}}
 	over[path] = drop.content
 	if !imported {
 		edit, err := t.edit(o, main, path, over)
@@ -233,14 +229,14 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	if old == nil {
 		text := "# Written by cniscope install: containerd's defaults, and what is imported.\nversion = 2\n" +
 			importsLine(dropIn) + "\n"
-		return desired{path: main, content: &content{data: []byte(text), mode: 0o644}, containerd: true}, nil
+		return desired{path: main, content: &content{data: []byte(text), mode: 0o644}}, nil
 	}
 	if !o.EditConfig {
 		return desired{}, fmt.Errorf("%s does not import drop-ins. Add this line above its first [table], or have it added "+
 			"with --edit-config:\n\n  %s", main, importsLine(dropIn))
 	}
 	text, in := insertImport(old.data, dropIn)
-	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
+	return desired{path: main, content: old.with(text), insertion: &in}, nil
 }
 
 // found completes the path of containerd's configuration, by platform or running containerd.

@@ -20,7 +20,7 @@ func TestTheDiff(t *testing.T) {
 	)
 	n.install(both(version("1.7"), edit))
 	n.write("/etc/cniscope/cniscope.toml", "[export.otlp]\nheaders = { authorization = \"Bearer canary\" }\n")
-	p, err := NewRemoval(n.root, true)
+	p, err := NewRemoval(Options{Root: n.root}, true)
 	harness.Check(t, err)
 	if diff := p.Diff(); strings.Contains(diff, "canary") || !strings.Contains(diff, "--- a/etc/cniscope/cniscope.toml\n+++ /dev/null\n- ") {
 		t.Errorf("the diff of the removal:\n%s", diff)

@@ -118,7 +118,7 @@ func (n *node) install(change func(*Options)) *Plan {
 
 func (n *node) uninstall(purge bool) *Plan {
 	n.Helper()
-	p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, purge)
+	p, err := NewRemoval(Options{Root: n.root, Disk: n.disk}, purge)
 	harness.Check(n, err)
 	return n.apply(p)
 }

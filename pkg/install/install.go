@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,12 +73,8 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	return p, errors.Join(p.record(), t.sound())
 }
 
-// NewRemoval plans the removal of installed files below root; with purge, also changed ones.
-func NewRemoval(root string, purge bool) (*Plan, error) {
-	return newRemoval(Options{Root: root}, purge)
-}
-
-func newRemoval(o Options, purge bool) (*Plan, error) {
+// NewRemoval plans the removal of installed files below o.Root; with purge, also changed ones.
+func NewRemoval(o Options, purge bool) (*Plan, error) {
 	t, root := newTree(o.Root, o.Disk), o.Root
 	m, err := t.manifest()
 	if err != nil {
@@ -133,11 +128,7 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	if err := s.before(ctx); err != nil {
 		return nil, err
 	}
-	modes, err := p.tree.modes()
-	if err != nil {
-		return nil, undone(err, "nothing was changed", s.back(ctx))
-	}
-	tx, err := begin(p.tree.disk, p.changes, modes)
+	tx, err := begin(p.tree.disk, p.changes)
 	if err != nil {
 		return nil, undone(err, "nothing was changed", s.back(ctx))
 	}
@@ -156,13 +147,6 @@ func undone(err error, so string, more ...error) error {
 		return fmt.Errorf("%w; undoing it failed, too: %w", err, again)
 	}
 	return fmt.Errorf("%w; %s", err, so)
-}
-
-const stateMode fs.FileMode = 0o700
-
-func (t tree) modes() (map[string]fs.FileMode, error) {
-	file, err := t.file(stateFolder)
-	return map[string]fs.FileMode{file: stateMode}, err
 }
 
 // leftovers lists created directories that now contain other files.

@@ -212,9 +212,7 @@ func TestAFolderInUseStays(t *testing.T) {
 	n.write("/etc/cniscope/ca.pem", "mine")
 	notes := strings.Join(n.uninstall(false).Notes, "\n")
 	for _, dir := range []string{"/var/lib/cniscope", "/etc/cniscope"} {
-		if !strings.Contains(notes, dir+" holds files") {
-			t.Errorf("nothing is said of %s:\n%s", dir, notes)
-		}
+		harness.Says(t, notes, dir+" holds files")
 	}
 	if n.text("/etc/cniscope/ca.pem") != "mine" || n.text("/var/lib/cniscope/spool/0001.seg") != "an operation" {
 		t.Error("they are gone")
@@ -257,9 +255,7 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 	n.install(version("2.4"))
 	text := n.text("/etc/cniscope/cniscope.toml")
 	for _, line := range []string{`socket = "/run/other/nri.sock"`, `socket = "/run/other/containerd.sock"`, `conf_dir = "/etc/other/net.d"`} {
-		if !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("the options lack %s", line)
-		}
+		harness.Says(t, text, "\n"+line+"\n")
 	}
 	if info, _ := n.stat("/etc/cniscope/cniscope.toml"); fmt.Sprint(info.Mode()) != "-rw-------" {
 		t.Errorf("the options' mode is %s: headers may hold secrets", info.Mode())

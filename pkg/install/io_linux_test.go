@@ -33,7 +33,7 @@ func works() map[string]work {
 			if !newTree(n.root, nil).exists(manifestFile) {
 				return nil
 			}
-			p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, false)
+			p, err := NewRemoval(Options{Root: n.root, Disk: n.disk}, false)
 			return n.run(p, err)
 		}},
 	}

@@ -28,10 +28,9 @@ type Plan struct {
 
 // Step is the change of one file.
 type Step struct {
-	Path       string
-	Does       Does
-	Why        string
-	containerd bool
+	Path string
+	Does Does
+	Why  string
 }
 
 // Does is the action of a step.
@@ -50,8 +49,8 @@ const (
 // Changes reports whether the plan changes anything.
 func (p *Plan) Changes() bool { return len(p.changes) > 0 }
 
-func (p *Plan) step(path string, before, after *content, does Does, why string, containerd bool) error {
-	p.Steps = append(p.Steps, Step{path, does, why, containerd})
+func (p *Plan) step(path string, before, after *content, does Does, why string) error {
+	p.Steps = append(p.Steps, Step{path, does, why})
 	if does == Same || does == Keeps {
 		return nil
 	}
@@ -90,7 +89,7 @@ func (p *Plan) install(d desired) error {
 		p.manifest.Files = append(p.manifest.Files, e)
 		p.folders(d.path)
 	}
-	return p.step(d.path, now, d.content, does, why, d.containerd)
+	return p.step(d.path, now, d.content, does, why)
 }
 
 func decide(d desired, now *content, e entry, ours bool) (Does, string) {
@@ -126,25 +125,25 @@ func (p *Plan) remove(e entry, purge bool) error {
 	if err != nil || now == nil {
 		return err
 	}
-	containerd := forContainerd(e.Path)
 	switch {
 	case e.Insertion != nil:
 		text, found := e.Insertion.remove(now.data)
 		if !found {
-			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more", containerd)
+			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more")
 		}
-		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out", containerd)
+		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out")
 	case now.digest() != e.Digest && !purge && !p.before.halfDone(e.Path, now):
-		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
+		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it")
 	default:
 		if e.Before != "" {
 			p.Notes = append(p.Notes, fmt.Sprintf("an older cniscope replaced %s; what was there before is %s", e.Path,
 				filepath.Join(beforeFolder, e.Before)))
 		}
-		return p.step(e.Path, now, nil, Removes, "", containerd)
+		return p.step(e.Path, now, nil, Removes, "")
 	}
 }
 
+// forContainerd reports whether containerd reads the file.
 func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }

@@ -99,7 +99,7 @@ func (s *services) start(ctx context.Context) error {
 		}
 	}
 	// Options are reloaded.
-	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
+	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !forContainerd(s.Path) })
 	if !p.service() || p.ofPackage() || s.wasActive && !again || !s.wasActive && p.disabled() {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (p *Plan) containerdUnit() string {
 func (p *Plan) containerdReads(ctx context.Context) (files []string) {
 	for _, s := range p.Steps {
 		switch {
-		case !s.containerd:
+		case !forContainerd(s.Path):
 		case s.Does != Keeps && s.Does != Same:
 			files = append(files, fmt.Sprintf("%s (%s)", s.Path, s.Does))
 		case p.wish != nil && p.tree.newer(ctx, s.Path, p.wish.address):

@@ -35,7 +35,7 @@ type transaction struct {
 }
 
 // begin makes the changes, or none on an error. The caller ends it with undo or keep.
-func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
+func begin(on disk.FS, changes []change) (t *transaction, err error) {
 	t = &transaction{disk: on, changes: changes}
 	defer func() {
 		if err != nil {
@@ -46,15 +46,15 @@ func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *trans
 	if len(changes) > 0 && changes[0].interim {
 		known = 1 // the manifest names everything from here on
 	}
-	if err := t.make(0, known, modes); err != nil {
+	if err := t.make(0, known); err != nil {
 		return t, err
 	}
-	return t, t.make(known, len(changes), modes)
+	return t, t.make(known, len(changes))
 }
 
-func (t *transaction) make(from, to int, modes map[string]fs.FileMode) error {
+func (t *transaction) make(from, to int) error {
 	for i := from; i < to; i++ {
-		if err := t.prepare(i, t.changes[i], modes); err != nil {
+		if err := t.prepare(i, t.changes[i]); err != nil {
 			return fmt.Errorf("%s: %w", t.changes[i].path, err)
 		}
 	}
@@ -66,9 +66,14 @@ func (t *transaction) make(from, to int, modes map[string]fs.FileMode) error {
 	return nil
 }
 
-func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) error {
-	dir := filepath.Dir(c.file)
-	if err := t.makeFolders(dir, modes); err != nil {
+const stateMode, folderMode fs.FileMode = 0o700, 0o755
+
+func (t *transaction) prepare(i int, c change) error {
+	dir, mode := filepath.Dir(c.file), folderMode
+	if c.path == manifestFile {
+		mode = stateMode
+	}
+	if err := t.makeFolders(dir, mode); err != nil {
 		return err
 	}
 	stage := filepath.Join(dir, staging)
@@ -95,16 +100,12 @@ func (t *transaction) fresh(i int) string { return filepath.Join(t.stages[i], fm
 
 func (t *transaction) old(i int) string { return filepath.Join(t.stages[i], fmt.Sprint(i, ".old")) }
 
-func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) error {
+func (t *transaction) makeFolders(dir string, mode fs.FileMode) error {
 	if _, err := t.disk.Stat(dir); err == nil {
 		return nil
 	}
-	if err := t.makeFolders(filepath.Dir(dir), modes); err != nil {
+	if err := t.makeFolders(filepath.Dir(dir), folderMode); err != nil {
 		return err
-	}
-	mode, known := modes[dir]
-	if !known {
-		mode = 0o755
 	}
 	if err := t.disk.Mkdir(dir, mode); err != nil {
 		return err

@@ -67,7 +67,7 @@ func handBack(cmd *cobra.Command, root string) error {
 	if _, installed, err := install.Remembered(root); err != nil || !installed {
 		return err
 	}
-	plan, err := install.NewRemoval(root, true)
+	plan, err := install.NewRemoval(install.Options{Root: root}, true)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ too. Operations on disk ([export.spool]) stay.
 It does not restart containerd, and tells you if that is needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			plan, err := install.NewRemoval(root, purge)
+			plan, err := install.NewRemoval(install.Options{Root: root}, purge)
 			if err != nil {
 				return err
 			}
