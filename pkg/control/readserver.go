@@ -176,9 +176,9 @@ func writeFound(w http.ResponseWriter, f Found) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	before, after, _ := bytes.Cut(head, []byte("[]")) // the first field is the lines
+	before, after, _ := bytes.Cut(head, []byte("]")) // the first field is the lines
 	_, _ = out.Write(before)
-	separator := byte('[')
+	separator := ""
 	if lines == nil {
 		lines = func(func(Line) bool) {}
 	}
@@ -187,17 +187,12 @@ func writeFound(w http.ResponseWriter, f Found) {
 		if err != nil {
 			continue // JSON cannot express its time
 		}
-		_ = out.WriteByte(separator)
-		if _, err := out.Write(line); err != nil {
+		if _, err := fmt.Fprintf(out, "%s%s", separator, line); err != nil {
 			return // the client left or is too slow
 		}
-		separator = ','
+		separator = ","
 	}
-	if separator == '[' {
-		_ = out.WriteByte('[')
-	}
-	_ = out.WriteByte(']')
-	_, _ = out.Write(after)
+	_, _ = fmt.Fprintf(out, "]%s", after)
 	_ = out.Flush()
 }
 

@@ -126,13 +126,6 @@ func (h *fromSpool) tell(err error) {
 	}
 }
 
-func optionsName(path string) string {
-	if path == "" {
-		return defaultOptionsFile()
-	}
-	return path
-}
-
 func explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

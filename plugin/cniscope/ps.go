@@ -37,7 +37,7 @@ It asks the running cniscope. Needs root.`,
 				return pod != "" && c.Pod != pod || namespace != "" && c.Namespace != namespace
 			})
 			if format == "json" {
-				return indented(cmd.OutOrStdout(), newPSDocument(calls))
+				return indented(cmd.OutOrStdout(), psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)})
 			}
 			return list(cmd.OutOrStdout(), calls)
 		},
@@ -53,10 +53,6 @@ It asks the running cniscope. Needs root.`,
 type psDocument struct {
 	Schema string         `json:"schema"`
 	Calls  []control.Call `json:"calls"`
-}
-
-func newPSDocument(calls []control.Call) psDocument {
-	return psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)}
 }
 
 func list(out io.Writer, calls []control.Call) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or name a folder with --spool", err, optionsName(o.options))
+		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or name a folder with --spool", err, cmp.Or(o.options, defaultOptionsFile()))
 	}
 	if err != nil {
 		return err
