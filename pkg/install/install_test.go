@@ -108,9 +108,7 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n.write(unit, n.text(unit)+"# mine\n")
 	n.build("2")
 	p := n.install(version("2.4.2"))
-	if got, want := steps(p), "changed /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service"; got != want {
-		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, steps(p), "changed /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service")
 	if !strings.HasSuffix(n.text("/usr/local/bin/cniscope"), "2") || !strings.HasSuffix(n.text(unit), "# mine\n") {
 		t.Error("the wrong files were replaced")
 	}
@@ -143,9 +141,7 @@ func TestFilesOfOthers(t *testing.T) {
 	})
 	before := n.tree()
 	p := n.install(version("2.4"))
-	if got, want := steps(p), "new /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service\nnew /etc/systemd/system/multi-user.target.wants/cniscope.service"; got != want {
-		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, steps(p), "new /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service\nnew /etc/systemd/system/multi-user.target.wants/cniscope.service")
 	if p := n.install(version("2.4")); p.Changes() {
 		t.Errorf("a second time:\n%s", p.Diff())
 	}

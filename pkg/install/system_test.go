@@ -56,9 +56,7 @@ func TestSealedPlatforms(t *testing.T) {
 func TestFlatcar(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/os-release": "ID=flatcar\nID_LIKE=coreos\n", "/etc/containerd/config.toml": config4})
 	before := n.tree()
-	if got, want := steps(n.install(nil)), strings.Replace(asService, "/usr/local/bin", "/opt/bin", 1); got != want {
-		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, steps(n.install(nil)), strings.Replace(asService, "/usr/local/bin", "/opt/bin", 1))
 	if unit := n.text(unitFile); !strings.Contains(unit, "ExecStart=/opt/bin/cniscope run") || strings.Contains(unit, "/usr/local") {
 		t.Errorf("the unit starts another program:\n%s", unit)
 	}

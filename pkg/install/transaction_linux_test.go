@@ -213,7 +213,5 @@ func TestTheOtherFolderForPrograms(t *testing.T) {
 	n := newNode(t, map[string]string{"/usr/local/bin/x": "", "/opt/bin/x": ""})
 	n.mount("/usr/local/bin", "", unix.MS_BIND)
 	n.mount("/usr/local/bin", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY)
-	if got, want := steps(n.plan(version("2.4"))), strings.Replace(asService, "/usr/local/bin", "/opt/bin", 1); got != want {
-		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, steps(n.plan(version("2.4"))), strings.Replace(asService, "/usr/local/bin", "/opt/bin", 1))
 }

@@ -1,7 +1,7 @@
 package install
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -16,21 +16,13 @@ func TestVersionsThatAreTold(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		harness.Equal(t, strings.Join([]string{itoa(v.Major), btoa(v.hasNRI())}, " "), want, text)
+		harness.Equal(t, fmt.Sprint(v.Major, v.hasNRI()), want, text)
 	}
 	for _, text := range []string{"", "x", "2 4", "latest", "2.x", "99999999999999999999"} {
 		if v, err := parseVersion(text, "test"); err == nil {
 			t.Errorf("%q is %v", text, v)
 		}
 	}
-}
-
-func itoa(n int) string { return string(rune('0' + n)) }
-func btoa(b bool) string {
-	if b {
-		return "true"
-	}
-	return "false"
 }
 
 func TestAVersionThatWasToldBefore(t *testing.T) {

@@ -47,9 +47,7 @@ func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 		t.Errorf("systemd hears %q", got)
 	}
 	for range 3 {
-		if got := hear(t, socket); got != "WATCHDOG=1" {
-			t.Errorf("then %q", got)
-		}
+		harness.Equal(t, hear(t, socket), "WATCHDOG=1")
 	}
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, "[sampling]\nratio = 0.5\n[state]\ndir = %q\n", dir), 0o600))
 	release()

@@ -56,9 +56,7 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 	if len(lines) > 100 || !strings.Contains(text.String(), "something else") {
 		t.Errorf("%d lines", len(lines))
 	}
-	if !strings.Contains(text.String(), `msg="log lines were left out" text="events were lost" left_out=`) {
-		t.Errorf("it does not say what it left out:\n%s", lines[len(lines)-1])
-	}
+	harness.Says(t, text.String(), `msg="log lines were left out" text="events were lost" left_out=`)
 }
 
 // What ends the program is said, whatever was said before.
@@ -70,7 +68,5 @@ func TestWhatEndsTheProgramIsAlwaysSaid(t *testing.T) {
 		log.Warn(fmt.Sprint("a text of its own ", i%1000))
 	}
 	out.close(errors.New("the reason"))
-	if !strings.Contains(text.String(), `msg=ended error="the reason"`) {
-		t.Error("it is not there")
-	}
+	harness.Says(t, text.String(), `msg=ended error="the reason"`)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // told is what a story of events makes of an overload: its lines in the log.
@@ -66,9 +67,7 @@ func TestOverload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o overload
-			if got := strings.Join(told(&o, test.story), "\n"); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
+			harness.Equal(t, strings.Join(told(&o, test.story), "\n"), test.want)
 			if o.Waits() != test.is || (o.report() != "") != test.is {
 				t.Errorf("overloaded: %v, %q", o.Waits(), o.report())
 			}
@@ -96,8 +95,6 @@ func TestOverloadIsSaidByReadyz(t *testing.T) {
 		`cniscope_events_lost_total{reason="over_quota",source="probe"} 7`,
 		`cniscope_probe_lag_seconds 0.03`,
 	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("missing %s", want)
-		}
+		harness.Says(t, text, want+"\n")
 	}
 }

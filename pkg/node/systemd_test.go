@@ -60,14 +60,10 @@ func TestTheWatchdogIsFedWhileEventsAreTaken(t *testing.T) {
 		t.Error("fed before the probe was attached")
 	}
 	close(attached)
-	if got := hear(t, socket); got != "READY=1" {
-		t.Errorf("first it hears %q", got)
-	}
+	harness.Equal(t, hear(t, socket), "READY=1")
 	heard := int64(0)
 	for ; heard < 5; heard++ {
-		if got := hear(t, socket); got != "WATCHDOG=1" {
-			t.Errorf("then %q", got)
-		}
+		harness.Equal(t, hear(t, socket), "WATCHDOG=1")
 	}
 	stuck.Store(true)
 	for refused.Load() < 5 {
@@ -83,9 +79,7 @@ func TestTheWatchdogIsFedWhileEventsAreTaken(t *testing.T) {
 	}
 	_ = socket.SetReadDeadline(time.Time{})
 	stuck.Store(false)
-	if got := hear(t, socket); got != "WATCHDOG=1" {
-		t.Errorf("when it goes on: %q", got)
-	}
+	harness.Equal(t, hear(t, socket), "WATCHDOG=1")
 	cancel()
 	told.Wait()
 	for hear(t, socket) != "STOPPING=1" {

@@ -107,9 +107,7 @@ func TestEverythingIsCountedWithNothingKept(t *testing.T) {
 		`cniscope_export_queue_operations{destination="otlp"} 0`,
 		`cniscope_probe_attached 0`,
 	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("missing %s", want)
-		}
+		harness.Says(t, text, want+"\n")
 	}
 	if strings.Contains(text, "slow-0") || strings.Contains(text, "shop") {
 		t.Error("a pod is named")

@@ -178,9 +178,7 @@ func TestRenewal(t *testing.T) {
 	f.write("tls.key", "broken")
 	s.stale()
 	s.want("a key that does not fit", "internal error", nil)
-	if !strings.Contains(s.log.String(), "metrics blocked by invalid web configuration") {
-		t.Errorf("the log says %q", s.log.String())
-	}
+	harness.Says(t, s.log.String(), "metrics blocked by invalid web configuration")
 	swap("1")
 	s.stale()
 	harness.Equal(t, serial(), before, "the certificate did not come back")

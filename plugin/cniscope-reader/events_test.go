@@ -158,20 +158,3 @@ func TestAnOutageOfTheAPIServer(t *testing.T) {
 		})
 	}
 }
-
-func TestMostPodsOfABurstGetNoEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{}
-		to, _, end := telling(t, s)
-		burst := batch{forgotten: 7}
-		for i := range 135 {
-			burst.lines = append(burst.lines, slow(i))
-		}
-		to <- burst
-		time.Sleep(59 * time.Second)
-		end()
-		if n := len(s.events); n == 0 || n > events.PerMinute {
-			t.Errorf("%d Events in a minute", n)
-		}
-	})
-}

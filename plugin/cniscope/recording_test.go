@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -18,9 +17,7 @@ import (
 func TestAStrangersRecordingIsShown(t *testing.T) {
 	var out bytes.Buffer
 	harness.Check(t, showFile(t.Context(), &out, io.Discard, "testdata/after-enters.rec", showOptions{format: "json", color: "never"}))
-	if !strings.Contains(out.String(), "work after ADD") {
-		t.Errorf("%s", out.String())
-	}
+	harness.Says(t, out.String(), "work after ADD")
 }
 
 // A panic over a recording is an error with exit code 1 that names the file, the place and where to report it; it is

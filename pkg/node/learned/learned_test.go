@@ -97,9 +97,7 @@ func TestBaselineOnADiskThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.Save(ctx, known())
-	if !strings.Contains(log.String(), "the disk does not answer") {
-		t.Errorf("the log says %q", log.String())
-	}
+	harness.Says(t, log.String(), "the disk does not answer")
 	<-l.writing
 	l.Save(t.Context(), known())
 	if got := l.Load(); len(got.Entries) != 3 {
