@@ -108,7 +108,8 @@ func meant(similar []string) string {
 
 // arguments says in one form what a command takes.
 func arguments(c *cobra.Command, args []string, err error) error {
-	if said := err.Error(); errors.As(err, new(Usage)) || !strings.Contains(said, " arg(s), ") && !strings.HasPrefix(said, "unknown command ") {
+	said := err.Error()
+	if errors.As(err, new(Usage)) || !strings.Contains(said, " arg(s), ") && !strings.HasPrefix(said, "unknown command ") {
 		return err // the command's own
 	}
 	_, takes, _ := strings.Cut(c.Use, " ")

@@ -84,7 +84,8 @@ func (e *environment) sampler() {
 		}
 		e.assign("sampling.ratio", ratio, argument)
 	default:
-		e.warn(name, quoted(sampler)+" is not supported", "set it to always_on, always_off or traceidratio, or parentbased_ and one of these")
+		e.warn(name, quoted(sampler)+" is not supported",
+			"set it to always_on, always_off or traceidratio, or to parentbased_ and one of these")
 		return
 	}
 	e.assign("sampling.parent_based", byParent, name)

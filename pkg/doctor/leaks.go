@@ -66,7 +66,8 @@ func (s Stuck) Remedy() (commands []string) {
 		}
 		networks = append(networks, a.Network)
 		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # libcni's cache of the ADD has "+
-			"the configuration; remove the file once the sandboxes are stopped, if the CNI is to stay away", a.File, s.dir, a.Network))
+			"the configuration; remove the file once the sandboxes are stopped, if the CNI is to stay away",
+			a.File, s.dir, a.Network))
 	}
 	return commands
 }

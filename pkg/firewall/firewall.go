@@ -83,7 +83,9 @@ func (p *Process) Close() { _, _ = p.in.Close(), p.out.Close() }
 func Serve() error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent ends us
 	runtime.GOMAXPROCS(1)
-	_, _ = privilege.Drop(true)
+	if err := privilege.DropButNetwork(); err != nil {
+		return err
+	}
 	return serve(os.Stdin, os.Stdout, gather.Chains)
 }
 

@@ -60,7 +60,10 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 		add(step{Interval: model.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
 	}
 	counts := way(steps, when)
-	b := &behind{exchanges: map[*model.Connection][]model.Interval{}, left: map[*model.Image]bool{}, partly: readsMore(w.Own.Facts)}
+	b := &behind{
+		exchanges: map[*model.Connection][]model.Interval{}, left: map[*model.Image]bool{},
+		partly: readsMore(w.Own.Facts),
+	}
 	for i, at := range counts {
 		if exchanges[i] != nil && at.End > at.Start {
 			b.exchanges[exchanges[i]] = []model.Interval{at}

@@ -138,7 +138,10 @@ func (l *ledger) agent(s *span, waits []wait) {
 	for i := range waits {
 		l.wait(&waits[i])
 	}
-	p := Part{Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent, when: model.Interval{Start: s.start, End: s.end}}
+	p := Part{
+		Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent,
+		when: model.Interval{Start: s.start, End: s.end},
+	}
 	if s.again {
 		p.Count = 0
 	}

@@ -44,7 +44,10 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 	if most == nil {
 		return nil
 	}
-	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind, candidate: most.Doubtful()}
+	return &finding{
+		Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy},
+		time:    time, kind: most.Kind, candidate: most.Doubtful(),
+	}
 }
 
 func (e *evidence) image(w *wait) *model.Image { return e.spans[w.span].image }

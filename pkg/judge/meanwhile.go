@@ -23,7 +23,8 @@ func meanwhile(c *model.Connection) string {
 		if most == nil || float64(most.took()) < worth*float64(when.End-when.Start) {
 			continue
 		}
-		return fmt.Sprintf("; during the call %s %s for %s, %s", nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
+		return fmt.Sprintf("; during the call %s %s for %s, %s",
+			nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
 	}
 	return ""
 }

@@ -89,9 +89,11 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	default:
 		v.Remedy = fmt.Sprintf("start %s again and fix why it exited: %s", who, why)
 	}
-	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s", waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)
+	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s",
+		waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)
 	if w.Successor != nil {
-		v.Says += fmt.Sprintf(", and was started again (pid %d), which answered %s later", w.Successor.PID, text.Round(time.Duration(w.Back-w.Gone)))
+		v.Says += fmt.Sprintf(", and was started again (pid %d), which answered %s later",
+			w.Successor.PID, text.Round(time.Duration(w.Back-w.Gone)))
 	}
 	return v
 }

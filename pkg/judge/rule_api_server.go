@@ -13,7 +13,8 @@ func apiServer(e *evidence) *finding {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause: CauseAPIServer, Says: fmt.Sprintf("plugin %s waited for %s, which looks like the API server%s", plugin, most.Address, times(n)),
+		Cause:  CauseAPIServer,
+		Says:   fmt.Sprintf("plugin %s waited for %s, which looks like the API server%s", plugin, most.Address, times(n)),
 		Remedy: apiServerRemedy(plugin),
 		Report: "k8snetworkplumbingwg/whereabouts#313",
 	}, time: time, kind: Agents}

@@ -14,8 +14,9 @@ func busyAgent(e *evidence) *Verdict {
 		return nil
 	}
 	v := &Verdict{
-		Cause:  CauseBusy,
-		Says:   fmt.Sprintf("the agent of plugin %s rejected the request (too many requests): %s", e.Failed.Run.Plugin, e.Failure),
+		Cause: CauseBusy,
+		Says: fmt.Sprintf("the agent of plugin %s rejected the request (too many requests): %s",
+			e.Failed.Run.Plugin, e.Failure),
 		Remedy: CauseBusy.remedy(),
 	}
 	if strings.Contains(e.Failed.Run.Plugin, "cilium") {

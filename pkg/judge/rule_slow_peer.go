@@ -18,7 +18,8 @@ func slowPeer(e *evidence) *finding {
 		}
 		return &finding{
 			Verdict: Verdict{Cause: CausePeer, Says: p.String(), Remedy: peerRemedy(p.peer, p.when)},
-			time:    p.Time, kind: Agents, candidate: p.Doubtful(), agent: p.peer, heldUp: heldUp(p.peer, p.when), known: stateOf(p.peer.Work, p.when) != nil,
+			time:    p.Time, kind: Agents, candidate: p.Doubtful(), agent: p.peer,
+			heldUp: heldUp(p.peer, p.when), known: stateOf(p.peer.Work, p.when) != nil,
 		}
 	}
 	return nil

@@ -13,7 +13,8 @@ func stoppedAgent(e *evidence) *finding {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause: CauseStopped, Says: e.calling(worst), Remedy: remedyFor(worst.Agent, nameOf(worst), stateOf(worst.Work, calledFor(worst))),
+		Cause: CauseStopped, Says: e.calling(worst),
+		Remedy: remedyFor(worst.Agent, nameOf(worst), stateOf(worst.Work, calledFor(worst))),
 	}, time: time, kind: Agents, agent: worst, heldUp: true}
 }
 

@@ -24,13 +24,22 @@ func Network() bool {
 
 // Drop drops all threads' capabilities but the needed ones, which it returns, and CAP_NET_ADMIN with network.
 func Drop(network bool) (left string, err error) {
+	if network { // to restart the process connector
+		return keep(append(slices.Clip(kept), cap.NET_ADMIN))
+	}
+	return keep(kept)
+}
+
+// DropButNetwork drops all threads' capabilities but CAP_NET_ADMIN.
+func DropButNetwork() error {
+	_, err := keep([]cap.Value{cap.NET_ADMIN})
+	return err
+}
+
+func keep(wanted []cap.Value) (left string, err error) {
 	now := cap.GetProc()
 	next := cap.NewSet()
 	var names []string
-	wanted := kept
-	if network { // to restart the process connector
-		wanted = append(slices.Clip(kept), cap.NET_ADMIN)
-	}
 	for _, c := range wanted {
 		has, err := now.GetFlag(cap.Permitted, c)
 		if err != nil || !has {

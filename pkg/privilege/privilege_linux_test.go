@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		_, err = Drop(false)
 	case "drop with the network":
 		_, err = Drop(true)
+	case "drop all but the network":
+		err = DropButNetwork()
 	case "hide":
 		err = Hide()
 	}
@@ -41,7 +43,7 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 		does string
 		uid  uint32
 		open bool
-	}{{"nothing", user, true}, {"hide", user, false}, {"drop", 0, false}, {"drop with the network", 0, false}} {
+	}{{"nothing", user, true}, {"hide", user, false}, {"drop", 0, false}, {"drop with the network", 0, false}, {"drop all but the network", 0, false}} {
 		t.Run(test.does, func(t *testing.T) {
 			victim := exec.CommandContext(t.Context(), "/proc/self/exe")
 			victim.Env = []string{beVictim + "=" + test.does}

@@ -169,7 +169,9 @@ func (s *Source) lockFile(b *event.Missing, sink event.Sink) {
 	if b.PID == 0 || s.node.LockFile == nil {
 		return
 	}
-	found, err := procfs.Within(&s.patience, func() (*event.LockFile, error) { return s.node.LockFile(int(b.PID), b.Path), nil })
+	found, err := procfs.Within(&s.patience, func() (*event.LockFile, error) {
+		return s.node.LockFile(int(b.PID), b.Path), nil
+	})
 	if err == nil && found != nil {
 		sink(source.Now(found))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Open opens a recording and reads it until ctx ends, even if it is a pipe without a writer. Errors are as of NewReader,
+// Open opens a recording and reads it until ctx ends, even a pipe without a writer. Errors are as of NewReader,
 // or wrap ctx's cause.
 func Open(ctx context.Context, path string) (*Reader, error) { return open(ctx, disk.System(), path) }
 

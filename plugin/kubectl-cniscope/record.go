@@ -35,7 +35,8 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 		Args: cobra.RangeArgs(1, 2),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if r.length <= 0 || r.length > control.MaxRecord {
-				return usageError{fmt.Errorf("--for %s: want a duration up to %s", cmd.Flag("for").Value, length(control.MaxRecord))}
+				most := length(control.MaxRecord)
+				return usageError{fmt.Errorf("--for %s: want a duration up to %s", cmd.Flag("for").Value, most)}
 			}
 			if len(args) == 2 {
 				r.file = args[1]

@@ -43,7 +43,9 @@ func (d *fsys) Readlink(name string) (string, error) {
 }
 
 func (d *fsys) Attributes(name string) (map[string][]byte, error) {
-	return unless(d.fails("attributes", d.path(name)), func() (map[string][]byte, error) { return d.real.Attributes(name) })
+	return unless(d.fails("attributes", d.path(name)), func() (map[string][]byte, error) {
+		return d.real.Attributes(name)
+	})
 }
 
 // unless makes a call that has not failed already.
