@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		os.Exit(serveAgent())
 	case name == "whereabouts":
 		os.Exit(lease())
+	case slices.Contains(reporters(), name):
+		os.Exit(reports())
 	}
 	os.Exit(scope.Main(m, &program))
 }
