@@ -25,7 +25,8 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		remedy    string
 	}{
 		"a neighbour that is silent": {
-			event.Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}}, []event.Obstacle{off},
+			event.Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}},
+			[]event.Obstacle{off},
 			LateNoNeighbour, "ARP: no answer from 10.22.0.9; SYN sent again 1 times", "",
 		},
 		"no route":              {event.Tries{Unroutable: 2}, nil, LateNoRoute, "no route for 2 packets", ""},
@@ -37,19 +38,23 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		"it was called, and tried nothing":             {event.Tries{}, nil, LateNotTried, "it had tried nothing before", ""},
 		"what cannot be told":                          {event.Tries{Opened: 5, Asked: 2, Answered: 2}, nil, LateCause(CauseUnexplained), "", ""},
 		"forwarding is off": {
-			blocked, []event.Obstacle{off},
+			blocked,
+			[]event.Obstacle{off},
 			LateForwarding, "net.ipv4.ip_forward is 0; SYN sent again 4 times without an answer", "sysctl -w net.ipv4.ip_forward=1",
 		},
 		"a policy that drops": {
-			blocked, []event.Obstacle{policy(0)},
+			blocked,
+			[]event.Obstacle{policy(0)},
 			LatePolicy, "the policy of nftables ip filter FORWARD is drop, and it has no rule", "nft chain ip filter FORWARD '{ policy accept; }'",
 		},
 		"a policy whose rules may accept": {
-			blocked, []event.Obstacle{policy(7)},
+			blocked,
+			[]event.Obstacle{policy(7)},
 			LatePolicy, "the policy of nftables ip filter FORWARD is drop for what none of its 7 rules accepts", "",
 		},
 		"such a policy, and a full table": {
-			event.Tries{Asked: 1}, []event.Obstacle{policy(7), full},
+			event.Tries{Asked: 1},
+			[]event.Obstacle{policy(7), full},
 			LateTable, "the kernel's table of connection tracking is full: 1000 of 1000 entries; 1 of 1 UDP", "sysctl -w net.netfilter.nf_conntrack_max=2000",
 		},
 		"a full table, of which ARP is a consequence": {event.Tries{SYNs: 1, Silent: []string{"10.22.0.1"}}, []event.Obstacle{full}, LateTable, "the kernel's table", "sysctl"},

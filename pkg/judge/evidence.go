@@ -39,13 +39,13 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 }
 
 // The returned finding names the largest part of some kinds; it is nil if there is none.
-func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *finding {
+func (e *evidence) mostly(cause Cause, remedy string, kinds ...PartKind) *finding {
 	time, most := e.of(kinds...)
 	if most == nil {
 		return nil
 	}
 	return &finding{
-		Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy},
+		Verdict: Verdict{Cause: cause, Says: most.String(), Remedy: remedy},
 		time:    time, kind: most.Kind, candidate: most.Doubtful(),
 	}
 }

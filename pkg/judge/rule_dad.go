@@ -2,8 +2,7 @@ package judge
 
 // dad: a plugin waited a second or more for duplicate address detection (RFC 4862, 5.4).
 func dad(e *evidence) *finding {
-	f := e.mostly(CauseDAD, "",
-		CauseDAD.remedy(),
+	f := e.mostly(CauseDAD, CauseDAD.remedy(),
 		DAD)
 	if f != nil {
 		f.Report = "containernetworking/plugins#680"

@@ -1,7 +1,6 @@
 package judge
 
 func networkConfiguration(e *evidence) *finding {
-	return e.mostly(CauseNetwork, "",
-		CauseNetwork.remedy(),
+	return e.mostly(CauseNetwork, CauseNetwork.remedy(),
 		Network)
 }

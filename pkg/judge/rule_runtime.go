@@ -1,7 +1,7 @@
 package judge
 
 func runtimeGap(e *evidence) *finding {
-	return e.mostly(CauseRuntime, "", CauseRuntime.remedy(), Between)
+	return e.mostly(CauseRuntime, CauseRuntime.remedy(), Between)
 }
 
 const undoneRemedy = "run kubectl describe pod, or journalctl -u containerd (crio) for that time, and repair what the runtime reports there: " +

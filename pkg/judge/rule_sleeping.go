@@ -1,6 +1,5 @@
 package judge
 
 func sleeping(e *evidence) *finding {
-	return e.mostly(CauseSleep, "",
-		CauseSleep.remedy(), Sleep)
+	return e.mostly(CauseSleep, CauseSleep.remedy(), Sleep)
 }

@@ -1,7 +1,7 @@
 package judge
 
 func unexplained(e *evidence) *finding {
-	f := e.mostly(CauseUnexplained, "", "", Unexplained, Waiting)
+	f := e.mostly(CauseUnexplained, "", Unexplained, Waiting)
 	if f != nil && !e.call.Seen {
 		f.Remedy = CauseUnexplained.remedy()
 	}

@@ -2,13 +2,14 @@ package judge
 
 import (
 	"fmt"
-	"github.com/cniscope/cniscope/test/harness"
-	"go.opentelemetry.io/otel/trace"
 	"math"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"

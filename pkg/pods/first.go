@@ -51,8 +51,17 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	f.namespaces[ns.Key] = &namespace{op: op, since: now}
 }
 
-// Established applies a namespace's first connection.
-func (f *firsts) Established(now int64, c *event.FirstConnection) {
+// Contact applies a namespace's first connection, or a look at a pod without one.
+func (f *firsts) Contact(now int64, b event.Body) {
+	switch b := b.(type) {
+	case *event.FirstConnection:
+		f.established(now, b)
+	case *event.Look:
+		f.looked(b)
+	}
+}
+
+func (f *firsts) established(now int64, c *event.FirstConnection) {
 	n := f.namespaces[c.NetNS.Key]
 	if n == nil || n.of.At != 0 {
 		return // no pod, too late, or not the first
@@ -76,8 +85,7 @@ func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	f.asked = append(f.asked, n.of)
 }
 
-// Looked applies a look at a pod without a connection, or with a late one.
-func (f *firsts) Looked(l *event.Look) {
+func (f *firsts) looked(l *event.Look) {
 	for key, n := range f.namespaces {
 		if n.op != nil || n.of.ContainerID != l.ContainerID {
 			continue

@@ -46,7 +46,7 @@ func (p *Pods) Forget(op model.Key) {
 // Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
 	p.firsts.flush(now)
-	p.afters.expire(now)
+	p.expire(now)
 }
 
 // Flush ends all waits.
@@ -67,8 +67,8 @@ func (p *Pods) Connected() []model.Connected {
 
 // Asked returns, once, late first connections that wait for a look.
 func (p *Pods) Asked() []model.Connected {
-	asked := p.firsts.asked
-	p.firsts.asked = nil
+	asked := p.asked
+	p.asked = nil
 	return asked
 }
 

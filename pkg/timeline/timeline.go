@@ -53,10 +53,8 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.connections.Apply(e.Time, b, t.doer)
 	case *event.Link:
 		t.link(b)
-	case *event.FirstConnection:
-		t.pods.Established(e.Time, b)
-	case *event.Look:
-		t.pods.Looked(b)
+	case *event.FirstConnection, *event.Look:
+		t.pods.Contact(e.Time, b)
 	default:
 		t.doing(e.Time, b)
 	}

@@ -40,7 +40,7 @@ func TestCommandLines(t *testing.T) {
 		{"help nope", 2, `unknown command "nope"`},
 		{"help show", 0, "Examples:"},
 		{"completion tcsh", 2, `unknown command "tcsh"`},
-		{"show --sumary", 2, "unknown flag: --sumary; did you mean --summary?"},
+		{"show --summry", 2, "unknown flag: --summry; did you mean --summary?"},
 		{"doctor foo", 2, `doctor takes no arguments, got "foo"` + "\nTry 'cniscope doctor --help'"},
 		{"doctor --patience 0s", 2, "--answer-timeout want a duration"},
 		{"why a b", 2, "why takes POD, got 2 arguments\nTry 'cniscope why --help'"},

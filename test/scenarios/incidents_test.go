@@ -5,6 +5,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -144,7 +145,7 @@ func listens(address string) error {
 		return err
 	}
 	_, err = c.Read(make([]byte, 1))
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -197,13 +198,13 @@ func deaf(s *scene) func() {
 
 // incident is a case of test/incidents/incidents.toml that is right.
 type incident struct {
-	id, command string // command: ADD is the default
-	chain       []rig.Plugin
-	before      func(*scene) func()
-	fails       bool
-	cause       string
-	says        []string // parts of the verdict
-	remedy      string   // part of the remedy
+	id     string
+	chain  []rig.Plugin
+	before func(*scene) func()
+	fails  bool
+	cause  string
+	says   []string // parts of the verdict
+	remedy string   // part of the remedy
 }
 
 func does(plugin, what string) []rig.Plugin {
@@ -373,5 +374,8 @@ func deadlocked(s *scene) func() {
 		time.Sleep(3 * time.Second)
 		_ = os.WriteFile(incidentDir+"/park", []byte("go on"), 0)
 	})
-	return func() { stop(); <-over }
+	return func() {
+		stop()
+		harness.Check(s.T, <-over)
+	}
 }

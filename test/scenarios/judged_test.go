@@ -172,7 +172,7 @@ func TestReportsAreJudged(t *testing.T) {
 		span: [3]string{"lock", "cniscope.lock.path", `/lock$`},
 	}, {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
-		cause: "host_local_scan", says: `in host-local itself`, report: "Azure/azure-container-networking#2817",
+		cause: "host_local_scan", says: `host-local read one file for each allocated address`, report: "Azure/azure-container-networking#2817",
 	}, {
 		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: slowAPIServer,
 		chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "whereabouts"}, "isGateway": false, "ipMasq": false})},

@@ -54,11 +54,13 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 		{
 			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; SYN sent again ",
 			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
-			[]string{"nft", dropForwarded}, []string{"nft", "delete table inet cniscope_test"},
+			[]string{"nft", dropForwarded},
+			[]string{"nft", "delete table inet cniscope_test"},
 		},
 		{
 			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
-			[]string{"sysctl", "-qw", forwarding + "=0"}, []string{"sysctl", "-qw", forwarding + "=1"},
+			[]string{"sysctl", "-qw", forwarding + "=0"},
+			[]string{"sysctl", "-qw", forwarding + "=1"},
 		},
 		{
 			"elsewhere-0", "unanswered", "SYN sent again ", "",

@@ -144,7 +144,7 @@ func (n *node) recorded() (found []finding) {
 
 func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	n.Helper()
-	r, err := record.Open(n.T.Context(), n.recording)
+	r, err := record.Open(n.Context(), n.recording)
 	harness.Check(n.T, err)
 	defer r.Close()
 	clock := r.Header().Clock
