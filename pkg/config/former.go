@@ -10,7 +10,6 @@ type former struct {
 	warning *Problem
 }
 
-// former returns the former names by key.
 func (s System) former() map[string]former {
 	all := map[string]former{}
 	for _, opt := range s.options() {

@@ -17,7 +17,6 @@ import (
 type Live struct {
 	log   *slog.Logger // set by Run
 	again chan struct{}
-	// retry is the interval after a failure.
 	retry time.Duration
 
 	mu      sync.Mutex
@@ -143,7 +142,7 @@ func (l *Live) watch() *fsnotify.Watcher {
 	return w
 }
 
-// load applies the options and reports whether it logged something.
+// load reports whether it logged something.
 func (l *Live) load(apply func(Options)) bool {
 	l.mu.Lock()
 	source, before, now := l.source, l.loaded, l.now

@@ -211,7 +211,6 @@ func (opt option) set(o *Options, decoded any) []*Problem {
 	return faults
 }
 
-// fixed returns the version since which the option has no effect.
 func (opt option) fixed() string { return opt.tag.Get("fixed") }
 
 // options returns all options, in the file's order.
@@ -273,7 +272,6 @@ func DefaultFor(on System) Options {
 	return o
 }
 
-// decoded converts a default to TOML's type.
 func decoded(text string, kind reflect.Kind) any {
 	switch kind {
 	case reflect.Bool:

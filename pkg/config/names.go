@@ -36,7 +36,6 @@ func nearest(wrong string, known []string) string {
 	return best
 }
 
-// nearestWord returns the word that s probably means.
 func nearestWord(s string, set []string) string {
 	s = strings.ToLower(s)
 	for _, w := range set {
@@ -140,7 +139,6 @@ func splitKey(key string) (section, name string) {
 	return key[:max(0, dot)], key[dot+1:]
 }
 
-// join appends a part to a path, quoted if necessary.
 func join(path, part string) string {
 	if path == "" {
 		return bare(part)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// otel applies the variables of the OpenTelemetry specification (configuration/sdk-environment-variables,
+// otel applies the OpenTelemetry specification's variables (configuration/sdk-environment-variables,
 // protocol/exporter), and warns of unsupported ones.
 func (e *environment) otel() {
 	off, _ := e.first("OTEL_SDK_DISABLED")

@@ -140,7 +140,6 @@ func FromRecording(header []byte) (o Options, said []string, err error) {
 	return o, said, nil
 }
 
-// member returns a JSON object's member by path, or nil.
 func member(object json.RawMessage, path []string) (json.RawMessage, error) {
 	for _, name := range path {
 		var members map[string]json.RawMessage

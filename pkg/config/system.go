@@ -109,7 +109,6 @@ func windowsPath(path string) *Problem {
 	return nil
 }
 
-// endpoint checks a unix socket or a pipe.
 func (s System) endpoint(path string) *Problem {
 	if s != Windows {
 		return s.path(path)
