@@ -12,7 +12,7 @@ import (
 // reused within it.
 const joinWithin = int64(10 * time.Millisecond)
 
-// Sequencer joins both sessions' reports in order of time. It is not safe for concurrent use.
+// Sequencer joins both sessions' reports by time. It is not safe for concurrent use.
 type Sequencer struct {
 	taker  Taker
 	window int64

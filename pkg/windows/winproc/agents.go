@@ -24,8 +24,8 @@ const (
 	workMax = 256
 )
 
-// agents finds work for pods outside of plugins. Windows reports no named pipe connections, but a program with a
-// sandbox's id or adapter's name works for it, and its parent is an agent.
+// agents finds work for pods outside of plugins: a program with a sandbox's id or adapter's name works for it, and its
+// parent is an agent. Windows reports no named pipe connections.
 type agents struct {
 	r *reader
 	// Globs of agents' programs.
@@ -47,7 +47,7 @@ type work struct {
 	told    bool
 }
 
-// due is the start of w, or with end its end.
+// due is the start of w, or its end.
 type due struct {
 	time int64
 	w    *work
@@ -146,7 +146,6 @@ func (a *agents) put(d due) {
 	a.queue = slices.Insert(a.queue, i, d)
 }
 
-// advance retries young processes and finds exited ones.
 func (a *agents) advance(now int64) {
 	if now-a.refilled > int64(time.Second) {
 		a.refilled, a.left = now, strangersMax

@@ -99,8 +99,7 @@ func (w *watched) ask() error {
 	return err
 }
 
-// heard uses the event's data for an exited process: a command line identifies a command, but only an environment a
-// plugin.
+// heard uses an exited process's event: a command line identifies a command, but only an environment a plugin.
 func (w *watched) heard(c etw.Change, command bool) {
 	if w.name == "" {
 		w.name = base(c.Image)
@@ -161,8 +160,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, true
 }
 
-// Caller implements proctracker.Looker. It trusts only the runtime's children, because a process in a container can
-// have any environment.
+// Caller implements proctracker.Looker. It trusts only the runtime's children: a container can have any environment.
 func (l *looker) Caller(pid uint32) event.Caller {
 	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
 		return event.CallerRuntime
@@ -170,7 +168,6 @@ func (l *looker) Caller(pid uint32) event.Caller {
 	return ""
 }
 
-// Runtime implements proctracker.Looker.
 func (l *looker) Runtime(pid uint32) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
@@ -182,7 +179,6 @@ func (l *looker) runtime(parent uint32, created Filetime) bool {
 	})
 }
 
-// Alive implements proctracker.Looker.
 func (l *looker) Alive(pid uint32, began int64) bool {
 	w := l.watched[pid]
 	if w == nil || w.process == nil {

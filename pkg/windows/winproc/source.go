@@ -234,7 +234,6 @@ func (r *reader) Soon(pid uint32, created int64) {
 	}
 }
 
-// Take implements etw.Taker.
 func (r *reader) Take(c etw.Change) {
 	switch {
 	case c.Present:
@@ -319,7 +318,6 @@ func (r *reader) close() {
 	}
 }
 
-// Lost implements etw.Taker.
 func (r *reader) Lost(n uint64) {
 	for _, w := range r.watched {
 		if w.process == nil { // its end is unknown

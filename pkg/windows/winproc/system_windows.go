@@ -28,7 +28,6 @@ type named struct {
 	name    string
 }
 
-// Clocks implements System.
 func (*system) Clocks() (mono, wall int64) { return clock.Anchor() }
 
 // Processes implements System. It lasts about 1 ms with 300 processes.
@@ -80,7 +79,6 @@ func (s *system) parse() []Entry {
 
 type process windows.Handle
 
-// Open implements System.
 func (*system) Open(pid uint32) (Process, error) {
 	const rights = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
 	h, err := windows.OpenProcess(rights|windows.PROCESS_VM_READ, false, pid)
@@ -104,7 +102,6 @@ func (p process) times() (created, ended Filetime, cpu int64, err error) {
 	return filetime(c), filetime(e), int64(filetime(k)+filetime(u)) * 100, err
 }
 
-// Created implements Process.
 func (p process) Created() (Filetime, error) {
 	created, _, _, err := p.times()
 	return created, err
@@ -116,13 +113,11 @@ func (p process) basic() (b windows.PROCESS_BASIC_INFORMATION, err error) {
 	return b, err
 }
 
-// Parent implements Process.
 func (p process) Parent() (uint32, error) {
 	b, err := p.basic()
 	return uint32(b.InheritedFromUniqueProcessId), err
 }
 
-// File implements Process.
 func (p process) File() (string, error) {
 	var path [windows.MAX_LONG_PATH]uint16
 	n := uint32(len(path))
@@ -132,7 +127,6 @@ func (p process) File() (string, error) {
 	return windows.UTF16ToString(path[:n]), nil
 }
 
-// Ended implements Process.
 func (p process) Ended() (e End, over bool) {
 	if r, err := windows.WaitForSingleObject(windows.Handle(p), 0); err != nil || r != windows.WAIT_OBJECT_0 {
 		return e, false
@@ -171,7 +165,6 @@ func (p process) ofTheNode() bool {
 // https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista.
 const services = 0
 
-// Privileged implements Process.
 func (p process) Privileged() bool {
 	if !p.ofTheNode() {
 		return false
@@ -189,7 +182,6 @@ func (p process) Privileged() bool {
 	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || etw.Wine()
 }
 
-// Block implements Memory.
 func (p process) Block() (address uint64, narrow bool, err error) {
 	var small uintptr
 	err = windows.NtQueryInformationProcess(windows.Handle(p), windows.ProcessWow64Information, unsafe.Pointer(&small),
@@ -201,7 +193,6 @@ func (p process) Block() (address uint64, narrow bool, err error) {
 	return uint64(uintptr(unsafe.Pointer(b.PebBaseAddress))), unsafe.Sizeof(uintptr(0)) == 4, err
 }
 
-// Read implements Memory.
 func (p process) Read(address uint64, b []byte) error {
 	if len(b) == 0 {
 		return nil

@@ -88,8 +88,7 @@ func (r *Reader) Header() Header { return r.header }
 // Stats returns the counters.
 func (r *Reader) Stats() Stats { return r.stats }
 
-// Next reads a record, whose payload is valid until the next call. The error is io.EOF, a TruncatedError, or a read
-// error.
+// Next reads a record, valid until the next call. The error is io.EOF, a TruncatedError, or a read error.
 func (r *Reader) Next(to *etw.Record) error {
 	for {
 		for len(r.rest) >= 8 {
