@@ -259,7 +259,6 @@ func (a *Agents) abandon(socket, why string) {
 	a.kernel.Tell(&x)
 }
 
-// gone ends a process's waits, and those for it.
 func (a *Agents) gone(x *event.Exit) {
 	process := x.Process
 	if p := a.peers[process]; p != nil && a.known[process] == nil {

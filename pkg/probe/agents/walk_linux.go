@@ -22,8 +22,7 @@ const (
 	recentMax = 16
 )
 
-// walk finds holders of sockets in /proc, concurrently with the reader. It resumes where it stopped, and tries likely
-// processes first.
+// walk finds holders of sockets in /proc, concurrently with the reader. It tries likely processes first.
 type walk struct {
 	// Tests replace these. spent is the thread's CPU time.
 	pids  func() ([]int, error)
@@ -78,7 +77,6 @@ func (w *walk) collect(inode uint64) (pid int, over bool) {
 	return pid, over
 }
 
-// ask reports whether to start the walk.
 func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -155,7 +155,7 @@ func (c *Connector) Stats() Stats {
 	return c.stats
 }
 
-// Run delivers existing processes, and events until ctx ends.
+// Run delivers present processes, then events until ctx ends.
 func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 	r := newReader(c, sink)
 	r.begin()

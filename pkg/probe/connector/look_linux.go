@@ -103,7 +103,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
-// still reports whether all was read from one program. After the exit that is assumed.
+// still reports whether one program was read. After the exit that is assumed.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {

@@ -151,7 +151,7 @@ func (d *Decoder) mentions(e *event.Exec, args []string) {
 	}
 }
 
-// note returns events from before e, such as a plugin's answer at its exit.
+// note returns events before e, such as a plugin's answer at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {

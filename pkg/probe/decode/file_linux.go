@@ -94,7 +94,7 @@ func (d *Decoder) stream(r record) []event.Body {
 }
 
 // keptMax bounds all runs' inputs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but Multus
-// passes on up to 256 KiB of a pod's annotations.
+// passes on up to 256 KiB of annotations.
 const keptMax = 2 << 20
 
 func (d *Decoder) kept() (bytes int) {

@@ -217,10 +217,10 @@ func (d *demand) lasted(now int64) time.Duration {
 	return time.Duration(all)
 }
 
-// FollowTalk attaches or detaches tracing of agents' streams.
+// FollowTalk switches tracing of agents' streams.
 func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, on) }
 
-// FollowMisses attaches tracing of polled files, or detaches it and empties the tally.
+// FollowMisses switches tracing of polled files; off empties the tally.
 func (g *Gate) FollowMisses(now int64, on bool) error {
 	if on || len(g.misses.attached) == 0 {
 		return g.misses.follow(now, on)

@@ -65,7 +65,6 @@ type Looker interface {
 	Look(pid, up uint32, stranger bool) (Sight, bool)
 	// Caller is why the process is trusted; may be empty.
 	Caller(pid uint32) event.Caller
-	// Runtime reports whether the process is the container runtime's.
 	Runtime(pid uint32) bool
 	// Alive reports whether a thread of the process that began then is left.
 	Alive(pid uint32, began int64) bool
@@ -159,7 +158,7 @@ type root struct {
 	foreign   bool
 }
 
-// New returns a Tracker without processes.
+// New returns an empty Tracker.
 func New(o Options) *Tracker {
 	return &Tracker{o: o, tree: tree.New(o.Processes), processes: map[uint32]*process{}, follows: map[*process]bool{}, stats: Stats{Lost: map[string]uint64{}}}
 }

@@ -37,7 +37,7 @@ func (t *Tracker) Tell(at int64, pid uint32, body event.Body) {
 	}
 }
 
-// Lose queues a loss of n activities.
+// Lose queues n lost activities.
 func (t *Tracker) Lose(at int64, pid uint32, reason string, n uint64) {
 	if p := t.processes[pid]; p != nil && p.of != nil {
 		t.lose(at, reason, n, p.of)

@@ -1,6 +1,6 @@
 // Package subprocess runs the process connector in its own process. A short-lived program is readable for about 1 ms;
-// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms: it missed up to half
-// with 16 parallel plugins and a small CPU share.
+// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms. It missed up to half
+// with 16 plugins and a small CPU share.
 package subprocess
 
 import (
@@ -44,14 +44,14 @@ type Process struct {
 	stats   connector.Stats
 }
 
-// order is a line to the subprocess: first options, then changes.
+// order is a line to the subprocess: options, then changes.
 type order struct {
 	Options *connector.Options `json:"options,omitempty"`
 	Anchors []anchor.Anchor    `json:"anchors"`
 	Busy    bool               `json:"busy"`
 }
 
-// said is a line from the subprocess: first whether it observes, then counters.
+// said is a line from it: whether it observes, then counters.
 type said struct {
 	Need   string           `json:"need,omitempty"`
 	Remedy string           `json:"remedy,omitempty"`
