@@ -18,9 +18,9 @@ import (
 // node.consume. Rules:
 //
 //   - Only the consumer's own goroutine calls Event and Result, one at a time and in order.
-//   - Event and Result may block: nothing waits for them. What arrives while the queue is full is dropped and counted
+//   - Event and Result may block. While the queue is full, items are dropped and counted
 //     (cniscope_consumer_lost_total).
-//   - After a panic, the item counts as lost and the next one follows, so release locks by defer.
+//   - A panic loses only the item, so release locks by defer.
 //   - After a loss, a consumer that wants event.Lost gets one with its own name as the source.
 //   - Wants is called for each event, and only looks at its type.
 //   - Do not change events and results: all consumers share them.

@@ -15,8 +15,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 )
 
-// takeNode locks the node. If it is held, a plugin that containerd started waits for its predecessor; a service
-// waits without a limit, since restarts do not help, and rereads its options. Others fail with a *lock.HeldError.
+// takeNode locks the node. If it is held, a pre-installed plugin waits for its predecessor, a service waits without a
+// limit and rereads its options, and others fail with a *lock.HeldError.
 func takeNode(l *life, options *config.Live) (release func(), err error) {
 	dir := options.Options().State.Dir
 	who := startedBy()

@@ -52,7 +52,7 @@ func (p phase) patience() time.Duration {
 
 const (
 	goodbye        = 5 * time.Second
-	sourcePatience = 5 * time.Second // sourcePatience bounds the end of one source.
+	sourcePatience = 5 * time.Second
 )
 
 // ShutdownMax bounds the time from the end of Run's context to its return.

@@ -91,7 +91,7 @@ type pulse struct {
 // stuckAfter is far above an event's µs and a tick's 50 ms.
 const stuckAfter = 15 * time.Second
 
-// begin takes an event, and returns the time since the last beat: a tick, or an event while nothing is open.
+// begin returns the time since the last beat: a tick, or an event while nothing is open.
 func (p *pulse) begin(now int64, beats bool) time.Duration {
 	p.taking.Store(true)
 	last := p.last.Load()

@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Destinations send operations to a backend, a file, both, or nowhere.
+// Destinations are the open destinations.
 type Destinations struct {
 	log   *slog.Logger
 	spool *spool.Spool // nil: operations wait in memory
@@ -178,7 +178,7 @@ func (d *Destinations) Take(r pipeline.Result) {
 	}
 }
 
-// Close sends queued operations until ctx ends, and logs the lost ones.
+// Close sends queued operations until ctx ends.
 func (d *Destinations) Close(ctx context.Context) {
 	var closing sync.WaitGroup
 	for _, to := range d.all {

@@ -47,7 +47,7 @@ func (s Store) Keeps() bool { return s.dir != "" }
 // Key returns the key for configuration digests.
 func (s Store) Key() []byte { return s.key }
 
-// Load returns the saved baseline, or logs the error and returns an empty one.
+// Load returns the saved baseline, or an empty one on errors.
 func (s Store) Load() *baseline.Document {
 	empty := (&baseline.Book{}).Document()
 	if s.dir == "" {
