@@ -207,7 +207,7 @@ func (l *Locks) waited(p *Process, a try) {
 	}
 }
 
-// Leave records the locks and failed waits that a process leaves behind.
+// Leave records a process's remaining locks and failed waits.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
 	for _, a := range p.tries {

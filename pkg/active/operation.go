@@ -14,7 +14,7 @@ type Operation struct {
 	Began event.Caller
 	// NRI's reports may have been lost.
 	Unheard bool
-	// When a report came that ends it after its runs, and the reason.
+	// When a report that ends it came, and the reason.
 	Commit int64
 	Ending model.Closed
 	// Deadline of the wait for its calls' parents; 0 while it runs.

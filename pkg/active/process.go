@@ -34,7 +34,7 @@ type Work interface {
 	Images() (own, shared *model.Image)
 }
 
-// Claim names the calls for which an agent may have done something.
+// Claim names the calls that an agent may have worked for.
 type Claim interface {
 	// Evidence returns the attribution, and an agent with invisible callers.
 	Evidence() (how *model.Attribution, by *event.Actor)
@@ -306,7 +306,7 @@ func Settle(im *model.Image, now int64) {
 	}
 }
 
-// NewImage returns an image of a plugin or command.
+// NewImage returns a started image.
 func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	im := &model.Image{
 		Program: model.Program{

@@ -69,7 +69,7 @@ func (t *Timeline) unsampled(op *active.Operation) bool {
 	return w3c.Parse(s.Trace).Unsampled()
 }
 
-// adopt gives each call the runtime's narrowest span around it, and reports whether all have a parent.
+// adopt gives calls the runtime's narrowest span around them, and reports whether all have one.
 func adopt(op *active.Operation) bool {
 	all := true
 	for _, call := range op.Calls {

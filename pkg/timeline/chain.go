@@ -78,7 +78,7 @@ func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Proce
 	return nil
 }
 
-// continues reports whether a run is the next of a call's chain, not the first of another call.
+// continues reports whether a run is the next of a call's chain.
 func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {

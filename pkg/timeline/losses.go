@@ -20,7 +20,6 @@ type belated struct {
 	of   []*active.Operation
 }
 
-// later stores a loss until all earlier events have been read.
 func (s *losses) later(now int64, l *event.Lost) {
 	if len(s.early) >= s.limit {
 		*s.late++
@@ -39,7 +38,6 @@ func (s *losses) belongs(root event.Process, op *active.Operation, since int64) 
 	}
 }
 
-// forget drops losses of unrelated processes and ended runs.
 func (s *losses) forget(now int64) {
 	s.early = slices.DeleteFunc(s.early, func(b belated) bool {
 		if b.told < now && len(b.of) == 0 {

@@ -54,7 +54,7 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	}
 }
 
-// digest returns a network's digest, empty unless exactly one network has the name.
+// digest is empty unless exactly one network has the name.
 func (n *networks) digest(name string) string {
 	found := configuredAs(slices.Clone(n.known), name)
 	if name == "" || len(found) != 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pods"
 )
 
-// Apply applies the next event and returns the operations that it finished, by start.
+// Apply applies an event and returns the finished operations, by start.
 func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	t.now = max(t.now, e.Time)
 	switch b := e.Body.(type) {
