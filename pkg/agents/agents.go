@@ -16,8 +16,8 @@ type work struct {
 	*model.Work
 	of          *connection
 	agent       *agent
-	cpu         int64           // CPU time at the connection's start
-	known       bool            // whether cpu is known
+	cpu         int64 // CPU time at the connection's start
+	known       bool
 	depth       int             // agents between a run and the work
 	own, shared *active.Process // stand-ins
 	below       []*work         // work of called agents
@@ -102,7 +102,7 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent returns an agent, nil beyond the limit. A depth of 0 is unknown.
+// agent returns nil beyond the limit. A depth of 0 is unknown.
 func (as *Agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -256,10 +256,9 @@ func depth(p *active.Process) int {
 	return 0
 }
 
-// Images implements active.Work.
 func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
 
-// Close completes agents' work for a closed operation. idle means that no operation is open.
+// Close completes agents' work for an operation. idle means that none is open.
 func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 	for _, w := range op.Works {
 		w := w.(*work)
@@ -300,8 +299,8 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 	return a != nil && a.hidden && len(a.calls)+len(a.recent) == 0
 }
 
-// HiddenWork finds the call for which an agent with invisible callers runs a program, by a mentioned sandbox or among
-// all. It returns the process, nil without a call, and the agent.
+// HiddenWork finds the call for which an agent with invisible callers runs a program. It returns the process, nil
+// without a call, and the agent.
 func (as *Agents) HiddenWork(
 	e *event.Exec, of *tree.Process, open []*active.Operation,
 ) (*active.Process, *event.Actor) {

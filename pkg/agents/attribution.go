@@ -25,10 +25,8 @@ func Certain(by *event.Actor) active.Claim {
 	return &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
 }
 
-// Evidence implements active.Claim.
 func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attribution, cl.by }
 
-// Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
 // attribute finds the calls for work by mentioned containers, or by connections open when it began (0: any).
@@ -108,7 +106,7 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// named returns connections for containers: vouched calls first, then open connections.
+// named returns vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {

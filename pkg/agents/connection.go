@@ -151,7 +151,6 @@ func (c *connection) hangUp(now int64) {
 
 func (c *connection) gone() bool { return c.Work != nil && c.Work.Gone != 0 }
 
-// Disconnect implements active.Connection.
 func (c *connection) Disconnect(now int64) {
 	cs := c.among
 	if c.Exchange != nil { // its last report is the latest knowledge

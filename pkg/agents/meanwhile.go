@@ -31,7 +31,6 @@ func (d *deed) when(now int64) model.Interval {
 	return model.Interval{Start: d.image.Start, End: max(now, d.image.Start)}
 }
 
-// did stores a deed for calls of other connections at that time.
 func (cl *claim) did(d deed) {
 	if cl.first == nil {
 		return
@@ -73,7 +72,7 @@ func (w *work) states() {
 	}
 }
 
-// The method returns the agent's work for other calls during the connection, longest first.
+// The method returns the agent's work for other calls, longest first.
 func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	type part struct {
 		*deed
