@@ -136,7 +136,6 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
-// giveBack leaves unsettled operations in the spool.
 func (w *worker) giveBack() {
 	if w.Spool == nil {
 		return

@@ -10,16 +10,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/peer"
 )
 
-// Refusal says why a connection was closed unread.
+// Refusal is why a connection was closed unread.
 type Refusal string
 
 // Reasons of refused connections.
 const (
 	// Stranger means another client than the runtime.
 	Stranger Refusal = "stranger"
-	// NoRuntime means that the runtime is unknown.
+	// NoRuntime means an unknown runtime.
 	NoRuntime Refusal = "no runtime"
-	// Unseen means that the client's process was not found.
+	// Unseen means an unknown client process.
 	Unseen Refusal = "unseen"
 	Busy   Refusal = "busy" // too many of the runtime's connections
 )

@@ -14,7 +14,7 @@ const (
 	queueFull = "queue full"
 )
 
-// Counts counts what happened since New.
+// Counts are since New.
 type Counts struct {
 	// Received counts requests, Spans their spans, Told the spans of sandboxes, Unheard those that a full event queue
 	// lost.

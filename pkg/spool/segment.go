@@ -108,7 +108,7 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open returns a segment for reading and keeps it open until another one is read.
+// open keeps a segment open until another one is read.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil
