@@ -91,7 +91,7 @@ func (h *handlers) Synchronize(
 	return nil, nil
 }
 
-// RunPodSandbox comes after CNI ADD and the sandbox's start.
+// RunPodSandbox comes after ADD and the sandbox's start.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.plugin.handle(ctx, event.SandboxRunning, pod)
 }

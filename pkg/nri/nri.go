@@ -5,8 +5,8 @@
 // copies bounded fields into a bounded queue, recovers panics and returns nil.
 //
 // An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin inherits
-// a socket, and exits with its runtime: the next one starts its own. If only disconnected, it uses the external socket,
-// but a containerd that disconnected it kills it at the next request.
+// a socket and exits with its runtime. If only disconnected, it uses the external socket, but a containerd that
+// disconnected it kills it at the next request.
 package nri
 
 import (
@@ -62,7 +62,7 @@ type Plugin struct {
 	pace         pace
 	queue        queue
 	attempted    chan struct{}
-	attempt      func() // closes attempted, once
+	attempt      func()
 	panicOnce    sync.Once
 
 	connected  atomic.Bool

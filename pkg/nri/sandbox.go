@@ -81,7 +81,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf returns the request's trace context, which containerd 2.2 and later send.
+// traceOf returns the trace context that containerd 2.2 and later send.
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

@@ -101,8 +101,8 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start with a closed connection return. After the registration Start waits for Configure, so release
-// calls that, and the handler returns errAbandoned. The gate permits one such call.
+// release makes a Start with a closed connection return: Start waits for Configure, so release calls that, and the
+// handler returns errAbandoned. The gate permits one such call.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
