@@ -53,7 +53,7 @@ type KindCompared struct {
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// B's median time per call with the row divided by A's, and that of the number per call; 0 is unknown.
+	// B's median time per call with the row, and number per call, divided by A's; 0 is unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -238,7 +238,7 @@ func (w Word) place() int {
 // alpha is as in benchstat.
 const alpha = 0.05
 
-// test answers whether one sample is higher (Mann-Whitney, without an assumed distribution).
+// test answers whether one sample is higher (Mann-Whitney).
 type test struct {
 	// p is the probability of such a difference between equal samples, least its minimum.
 	p     float64

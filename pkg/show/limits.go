@@ -17,7 +17,7 @@ import (
 type Limits struct {
 	// Maximum durations, if not 0.
 	Call, Command time.Duration
-	// Maximum numbers of a call's commands, and of failed calls, if not nil.
+	// Maximum numbers of commands per call and of failed calls, if not nil.
 	Commands, Failed *int
 }
 

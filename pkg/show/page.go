@@ -49,7 +49,7 @@ type page struct {
 	byState           map[string][]head
 	drawn             map[string]bool // by ID
 	problems          int
-	slowest           []head // calls without a problem, slowest first
+	slowest           []head // without a problem, slowest first
 	all, failed, slow int
 	// Calls without a problem, and those beyond a limit.
 	others, crossing int
@@ -85,7 +85,7 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// problemStates lists the states of problems, worst first.
+// problemStates is ordered, worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
 func (p *page) worst(state string) {
@@ -93,8 +93,7 @@ func (p *page) worst(state string) {
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose selects the listed problems and the causes' examples. Failed calls use up to half of the list if there are
-// slow calls.
+// choose selects the listed problems and the causes' examples. Failed calls use up to half if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -174,7 +173,6 @@ func headOf(call *node) head {
 	return h
 }
 
-// Mark returns the state's sign.
 func (h head) Mark() string { return mark(h.State) }
 
 func mark(state string) string {
@@ -187,7 +185,6 @@ func mark(state string) string {
 	return ""
 }
 
-// Worst returns the headline's call.
 func (p *page) Worst() head {
 	if len(p.Problems) > 0 {
 		return p.Problems[0]
@@ -198,14 +195,12 @@ func (p *page) Worst() head {
 	return head{}
 }
 
-// Empty reports whether there are no calls.
 func (p *page) Empty() bool { return p.all == 0 }
 
 func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p.Limits.wants(call) }
 
 func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
-// Others describes the page's calls without a problem.
 func (p *page) Others() string {
 	switch {
 	case p.others == 0:
@@ -233,16 +228,13 @@ func (p *page) Unseen() int {
 	return p.others - p.crossing
 }
 
-// More counts problems that are not listed.
 func (p *page) More() int { return p.problems - len(p.Problems) }
 
-// Counts sums up the calls.
 func (p *page) Counts() string {
 	return fmt.Sprintf("%s of %s: %d failed, %d slow",
 		plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
-// Origin returns time and place of the calls.
 func (p *page) Origin() []string {
 	if p.all == 0 {
 		return nil
@@ -268,7 +260,7 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Page writes a self-contained HTML page without scripts, fonts or requests. It iterates several times.
+// Page writes a self-contained HTML page without scripts or requests. It iterates several times.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -296,7 +288,7 @@ func (c *counter) Write(b []byte) (int, error) {
 // Style is the only style that Policy allows.
 func (*page) Style() template.CSS { return template.CSS(pageStyle) }
 
-// Policy allows only the page's style, in case the escaping of foreign text fails.
+// Policy allows only the page's style, in case escaping fails.
 func (*page) Policy() string {
 	hash := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +

@@ -49,18 +49,14 @@ type pageRow struct {
 // bar is in percent of the call.
 type bar struct{ X, Width string }
 
-// Mark returns the row's sign.
 func (r *pageRow) Mark() string { return mark(r.State) }
 
-// Rows returns the call's rows.
 func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
 
-// More returns all attributes of the call.
 func (c *pageCall) More() []Fact {
 	return facts(c.call.attrs, func(key attribute.Key) bool { return key != attr.KindKey })
 }
 
-// Ticks returns the times at the call's quarters.
 func (c *pageCall) Ticks() (all []string) {
 	for i := range 5 {
 		all = append(all, text.Round(c.took*time.Duration(i)/4).String())

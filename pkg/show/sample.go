@@ -27,7 +27,7 @@ type population struct {
 	pods                  *distinct
 	took                  values // in ms
 	failed, slow, partial int
-	// Calls with all spans: in a storm only the call's own span is exported.
+	// Calls with all spans: in a storm only the call's own is exported.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
@@ -116,8 +116,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// durations returns the nodes' durations, and the call's time that they cover. A folded series has its longest, and the
-// mean of the others.
+// durations returns the nodes' durations, and the call's time that they cover. A folded series counts as its longest
+// and the others' mean.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {

@@ -118,7 +118,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether neighbors may be folded, such as thirty runs of iptables.
+// alike reports whether neighbors may be folded.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
 		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
@@ -144,7 +144,6 @@ func (n *node) sum() string {
 // series reports whether trace.Fold made the span.
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest returns the duration of a series' longest command, or its own.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -177,7 +176,6 @@ func (n *node) endings() string {
 	return strings.Join(all, ", ")
 }
 
-// fold joins three or more alike neighbors.
 func fold(children []*node) (folded []*node) {
 	for i := 0; i < len(children); {
 		j := i + 1
@@ -274,7 +272,6 @@ func slowThings() []slowThing {
 	}
 }
 
-// verdict returns the judge's verdict, else the error, else the largest part.
 func (n *node) verdict() string {
 	failure := ""
 	if n.failed() {

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// exactly is the number of values kept per row. Of more, a random sample is as good for a p99.
+	// exactly is the number of values kept per row: enough for a p99.
 	exactly = 10_000
 	// valuesMax bounds all values to 24 MB. Rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
@@ -43,7 +43,7 @@ func (v *values) add(x float64, room *room) {
 	}
 }
 
-// drawn returns a pseudo-random number below n, deterministic by n (splitmix64).
+// drawn returns a pseudo-random number below n (splitmix64).
 func drawn(n int) int {
 	z := uint64(n) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

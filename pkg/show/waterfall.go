@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Routine calls are only counted,
-// unless all are.
+// Waterfalls draws a headline, a verdict, and a bar per span for each call. Routine calls are only counted, unless all
+// are.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	drawn, more, longest := 0, 0, time.Duration(0)
 	for rs := range operations {
@@ -160,7 +160,7 @@ const (
 	narrowest = 40
 )
 
-// nameColumn and barColumn are widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
+// nameColumn and barColumn are 28 and 20 of 80 columns. The rest is for time (9) and remarks.
 func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
 
 func (p *painter) barColumn() int {
@@ -174,7 +174,6 @@ func (p *painter) axis(call *node) {
 	p.printf("  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// bar draws a span in half cells.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	place := func(t uint64) float64 { return call.until(t) * float64(2*width) }
@@ -201,7 +200,7 @@ func (p *painter) bar(call, n *node) string {
 	return b.String()
 }
 
-// pale marks a part of a series, whose position is unknown.
+// pale marks an unknown position in a series.
 const pale = "░"
 
 func cell(left, right, touched bool) string {
