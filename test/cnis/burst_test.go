@@ -36,7 +36,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range eight {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
-			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
+			n.says(c, "agent_idle", `waited for cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))
@@ -56,7 +56,7 @@ func TestLimited(t *testing.T) {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 2000 {
 			slow++
-			n.says(c, "agent|agent_idle", `calling cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
+			n.says(c, "agent|agent_idle", `waited for cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
 		}
 	}
 	if slow == 0 {

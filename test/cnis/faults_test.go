@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	if killed.err == nil {
 		t.Error("the pod came up without an agent")
 	}
-	n.says(n.call("killed"), "agent_ended", `cilium-agent \(pid \d+\) ended \S+ after it was called`, `kubectl logs --previous`)
+	n.says(n.call("killed"), "agent_ended", `cilium-agent \(pid \d+\) exited \S+ after it was called`, `kubectl logs --previous`)
 
 	t.Log("dead: nobody behind the socket")
 	dead := n.begin("dead", web)

@@ -87,7 +87,7 @@ done`)
 		},
 		"missing": {
 			plugin: "poller", cause: "missing_file",
-			says:   []string{"waiting for file " + ready + ", which was missing: plugin poller tried to find it", "ENOENT"},
+			says:   []string{"file " + ready + " was missing; plugin poller tried to find it", "ENOENT"},
 			remedy: "start the program that writes " + ready,
 		},
 		"coping": {

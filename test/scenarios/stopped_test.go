@@ -113,7 +113,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 		does  func(*scene, string) (still, error) // beside the pod
 		says  string
 	}{
-		{"plugin", func(string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test("parked")} }, parked, `while plugin parked was `},
+		{"plugin", func(string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test("parked")} }, parked, `plugin parked was `},
 		{"agent", func(kind string) []rig.Plugin {
 			return []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "agent.link", Kind: kind, Of: "agent", For: lost}})}
 		}, nil, `vs-agent was `},
