@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -351,6 +354,23 @@ func TestNoEmptyVersionIsSaid(t *testing.T) {
 		}
 		if x.Check == "nri" {
 			t.Errorf("that NRI is off follows from containerd's being away: %+v", x)
+		}
+	}
+}
+
+// Before: a port such as 34047 counted as the HTTP status 404.
+func TestTheRemedyForAnEndpointIsOfItsError(t *testing.T) {
+	for _, test := range []struct {
+		code           codes.Code
+		says, contains string
+	}{
+		{codes.Unavailable, "dial tcp 127.0.0.1:34047: connect: connection refused", "start the Collector"},
+		{codes.Unimplemented, "unexpected HTTP status code received from server: 404 (Not Found)", "HOST:4318/v1/traces"},
+		{codes.Unavailable, "error reading server preface: http2: frame too large, HTTP/1.1 header", "HOST:4318/v1/traces"},
+		{codes.PermissionDenied, "no", "headers"},
+	} {
+		if remedy := remedyForEndpoint(status.Error(test.code, test.says)); !strings.Contains(remedy, test.contains) {
+			t.Errorf("%s: %s", test.says, remedy)
 		}
 	}
 }

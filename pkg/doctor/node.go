@@ -67,8 +67,7 @@ func remedyForEndpoint(err error) string {
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
 		return "set what it wants to see in [export.otlp] headers, or cert and key"
-	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") ||
-		strings.Contains(said, "malformed HTTP") || strings.Contains(said, "404"):
+	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") || strings.Contains(said, "malformed HTTP"):
 		return "set endpoint to http://HOST:4317 for OTLP over gRPC, or to http://HOST:4318/v1/traces for OTLP over HTTP, " +
 			"with the endpoint's own port and path"
 	case strings.Contains(said, "HTTPS client") || strings.Contains(said, "tls:") || strings.Contains(said, "x509:") ||
