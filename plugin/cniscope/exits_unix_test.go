@@ -59,9 +59,9 @@ func TestEveryExitCode(t *testing.T) {
 	partly := filepath.Dir(p.file("spool/0000000000000001.segment", "damaged"))
 	const pods = recordings + "/three-pods.rec"
 	ways := map[string][][]string{
-		" 0":             {{"--help"}, {"config"}, {"help", "show"}, {"--version"}},
+		" 0":             {{"--help"}, {"help", "show"}, {"--version"}},
 		" 1":             {{"show", "/not/there"}},
-		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"baseline", "x"}, {"baseline", "--format", "x"}, {"baseline", "--import", "x", "--export", "y"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check", "a", "b"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
+		" 2":             {{"bogus"}, {"--bogus"}, {"config"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"baseline", "x"}, {"baseline", "--format", "x"}, {"baseline", "--import", "x", "--export", "y"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check", "a", "b"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
 		"run 1":          {{"run", "--config", wrong}, {"run", "--config", "/not/there"}},
 		"record 1":       {{"record", "--config", p.options, pods}},
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
