@@ -196,7 +196,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `plugin hanger slept`, hung: true,
 	}, {
-		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
+		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("nowhere")}, fails: true,
 		cause: "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
