@@ -48,6 +48,7 @@ type edge struct {
 	ends  bool
 }
 
+// edges are sorted by time, then spans before waits, beginnings before ends.
 func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {

@@ -48,6 +48,7 @@ func Describe(im *model.Image) string {
 	return said
 }
 
+// because names the last request of a failed image that the kernel refused.
 func because(im *model.Image) string {
 	var last *model.Request
 	for _, r := range model.Each[*model.Request](im.Facts) {

@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
+// own returns the sentence says for users who may see only one namespace, without the names of other pods.
 func (e *evidence) own(says string) string {
 	var others []string
 	for _, w := range e.waits {

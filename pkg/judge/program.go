@@ -10,6 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
+// program is the runs of one command in a call, including what they ran. Confirmed and unconfirmed time is never in
+// one program.
 type program struct {
 	name string
 	via  string

@@ -49,6 +49,7 @@ func (e *evidence) endedPeer() (last *span) {
 	return last
 }
 
+// withoutPeer attributes the wait for a process that ended, and the unanswered time until another one answered.
 func (e *evidence) withoutPeer(s *span) *finding {
 	gone, until := s.agent, e.call.End
 	if e.restarted(gone) {
