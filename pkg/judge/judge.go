@@ -39,7 +39,7 @@ func (o Options) JudgeBy(known *baseline.Book, op *model.Operation) *Judgement {
 	for _, call := range op.Calls {
 		j.Calls[call] = o.call(j, op, call)
 	}
-	j.Reasons = o.reasons(op, j)
+	j.Reasons, j.TraceState = o.reasons(op, j)
 	j.Keep = !slices.Contains(j.Reasons, Unsampled) && !slices.Contains(j.Reasons, NoSandbox)
 	return j
 }

@@ -34,9 +34,10 @@ type Sampling struct {
 	ParentBased bool `json:"-"`
 }
 
-func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) {
+// reasons also returns the tracestate of a kept operation.
+func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason, state string) {
 	if routine(op) {
-		return []Reason{NoSandbox}
+		return []Reason{NoSandbox}, ""
 	}
 	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow)+len(j.SlowAgents)+len(j.SlowLocks) > 0}
 	below, root := false, false // a sampled parent; a call without an unsampled one
@@ -53,29 +54,30 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) 
 			reasons = append(reasons, rule)
 		}
 	}
+	random, least := randomness(op.ContainerID), threshold(s.ratio(op))
 	switch {
-	case len(reasons) > 0:
-		j.TraceState = s.state(op.ContainerID, 0)
-		return reasons
+	case op.ContainerID == "" && len(reasons) > 0:
+		return reasons, ""
 	case op.ContainerID == "":
-		return []Reason{NoSandbox}
+		return []Reason{NoSandbox}, ""
+	case len(reasons) > 0:
+		return reasons, s.state(0, random)
 	case s.All, s.ParentBased && below:
-		return []Reason{Sampled}
-	case (root || !s.ParentBased) && randomness(op.ContainerID) >= threshold(s.ratio(op)):
-		j.TraceState = s.state(op.ContainerID, threshold(s.ratio(op)))
-		return []Reason{Sampled}
+		return []Reason{Sampled}, ""
+	case (root || !s.ParentBased) && random >= least:
+		return []Reason{Sampled}, s.state(least, random)
 	}
-	return []Reason{Unsampled}
+	return []Reason{Unsampled}, ""
 }
 
-// state is the tracestate of a sandbox's operation that was kept by a threshold, by which a backend can count all of
-// them; empty if none is left out.
-func (s Sampling) state(id string, threshold uint64) string {
-	if s.All || id == "" || s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
+// state is the tracestate of an operation that was kept by a threshold, by which a backend can count all operations;
+// empty if none is left out.
+func (s Sampling) state(threshold, random uint64) string {
+	if s.All || s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
 		return ""
 	}
 	th := strings.TrimRight(fmt.Sprintf("%014x", threshold), "0")
-	return fmt.Sprintf("ot=th:%s;rv:%014x", cmp.Or(th, "0"), randomness(id))
+	return fmt.Sprintf("ot=th:%s;rv:%014x", cmp.Or(th, "0"), random)
 }
 
 // routine reports whether an operation is a periodic query about no pod, never kept.

@@ -115,18 +115,18 @@ func TestABackendCountsByTheThreshold(t *testing.T) {
 		} else {
 			sampled++
 		}
-		j.TraceState = ""
-		if o.reasons(op, j)[0] == Unsampled {
+		reasons, said := o.reasons(op, j)
+		if reasons[0] == Unsampled {
 			continue
 		}
 		kept++
-		state, err := trace.ParseTraceState(j.TraceState)
+		state, err := trace.ParseTraceState(said)
 		harness.Check(t, err)
 		th, rv, _ := strings.Cut(strings.TrimPrefix(state.Get("ot"), "th:"), ";rv:")
 		least, err := strconv.ParseUint((th + "00000000000000")[:14], 16, 64)
 		harness.Check(t, err)
 		if random, err := strconv.ParseUint(rv, 16, 64); err != nil || random < least || len(rv) != 14 {
-			t.Fatalf("%s is kept", j.TraceState)
+			t.Fatalf("%s is kept", said)
 		}
 		counted += 1 / (1 - math.Ldexp(float64(least), -56))
 	}
