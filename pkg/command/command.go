@@ -76,11 +76,9 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
-func name(c *cobra.Command) string { return c.CommandPath() }
-
 // hint appends where to read on.
 func hint(c *cobra.Command, err error) error {
-	return Usage{fmt.Errorf("%w\nTry '%s --help'", err, name(c))}
+	return Usage{fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath())}
 }
 
 func help(c *cobra.Command, args []string) error {
