@@ -15,8 +15,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
-const watched = time.Minute
+const (
+	// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
+	watched = time.Minute
+	// pace is the least time between looks without a late connection: each reads the cgroups of all processes, so a
+	// burst of pods shares one.
+	pace = time.Second
+)
 
 // Node examines the node for a Source.
 type Node struct {
@@ -65,7 +70,7 @@ func (s *Source) Watch(sandbox string, ended int64) {
 	s.rouse()
 }
 
-// Connected ends that. A late connection is looked at now.
+// Connected stops watching a pod. If its connection was late, the source looks once more, at once.
 func (s *Source) Connected(sandbox string, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +102,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		if len(due) > 0 {
 			s.look(ctx, due, sink)
 		}
-		timer.Reset(next)
+		timer.Reset(max(next, pace))
 	}
 }
 

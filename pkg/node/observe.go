@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/firewall"
 	"github.com/cniscope/cniscope/pkg/firstconn"
@@ -149,12 +150,19 @@ func programsOf(o config.Options) *programs.Source {
 
 func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 	ask := asking(o, readinessPatience)
-	if privilege.Network() { // the probe drops it
+	if privilege.Network() { // the probe drops the capability
 		p, err := firewall.Start([]string{"/proc/self/exe", Firewall})
 		if err != nil {
-			n.log.Warn("the node's firewall is not looked at", "error", err)
+			n.log.Warn("feature unavailable", "feature", Firewall, "reason", err)
 		} else {
-			ask.Chains = p.Chains
+			var once sync.Once
+			ask.Chains = func(ctx context.Context) ([]fact.Chain, error) {
+				all, err := p.Chains(ctx)
+				if err != nil {
+					once.Do(func() { n.log.Warn("feature unavailable", "feature", Firewall, "reason", err) })
+				}
+				return all, err
+			}
 			l.at(stopSources, "firewall", func(context.Context) { p.Close() })
 		}
 	}
