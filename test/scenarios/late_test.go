@@ -71,7 +71,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 				return
 			}
 			var said []string
-			harness.Until(s, "it is told", func() bool {
+			harness.Until(s, "it is logged", func() bool {
 				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
 				return len(said) > 0
 			})

@@ -93,7 +93,7 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 			harness.Check(t, <-connected)
 			const late = "a pod's first connection came late"
 			var said []string
-			harness.Until(s, "it is told", func() bool {
+			harness.Until(s, "it is logged", func() bool {
 				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
 				return len(said) > 0
 			})
