@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // It answers each wish, only of chains that drop, with an error's words.
@@ -23,5 +24,16 @@ func TestTheChainsThatDropAreListed(t *testing.T) {
 	if err != nil || n != 2 || strings.Contains(out.String(), "INPUT") || !strings.Contains(out.String(), `"FORWARD","Drops":true,"Rules":3`) ||
 		!strings.Contains(out.String(), `"Error":"not permitted"`) {
 		t.Errorf("%v, %s", err, out.String())
+	}
+}
+
+// A process that was killed is an error of each question, and blocks none.
+func TestAProcessThatEndedIsAnError(t *testing.T) {
+	p, err := Start([]string{"/bin/true"})
+	harness.Check(t, err)
+	for range 2 {
+		if _, err := p.Chains(t.Context()); err == nil {
+			t.Error("it answers")
+		}
 	}
 }
