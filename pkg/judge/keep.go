@@ -56,12 +56,10 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason, 
 	}
 	random, least := randomness(op.ContainerID), threshold(s.ratio(op))
 	switch {
-	case op.ContainerID == "" && len(reasons) > 0:
-		return reasons, ""
-	case op.ContainerID == "":
-		return []Reason{NoSandbox}, ""
 	case len(reasons) > 0:
 		return reasons, s.state(0, random)
+	case op.ContainerID == "":
+		return []Reason{NoSandbox}, ""
 	case s.All, s.ParentBased && below:
 		return []Reason{Sampled}, ""
 	case (root || !s.ParentBased) && random >= least:
