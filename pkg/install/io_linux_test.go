@@ -7,7 +7,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/disktest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/disk/disktest"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/disktest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/disktest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/disktest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
