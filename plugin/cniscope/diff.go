@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
@@ -50,23 +51,22 @@ for a CI are in "cniscope show --help".`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	formatFlag(cmd, &o.format)
-	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+readFor.String()+")")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+replay.Timeout.String()+")")
 	colorFlag(cmd, &o.color)
 	return cmd
 }
 
 func (o showOptions) sample(ctx context.Context, diagnostics io.Writer, path string) (s *show.Sample, err error) {
-	defer guard(path, &err)
-	r, err := o.load(ctx, path)
+	defer replay.Guard(path, &err)
+	r, err := o.load(ctx, diagnostics, path)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-	r.tell(diagnostics)
-	s = show.Collect(o.ofPod(r.operations()))
+	defer r.Close()
+	s = show.Collect(o.ofPod(r.Operations()))
 	switch {
-	case r.failed != nil:
-		return nil, r.failed
+	case r.Failed() != nil:
+		return nil, r.Failed()
 	case s.Empty():
 		return nil, fmt.Errorf("%s: there is nothing to compare: %w", path, o.missing(r))
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -22,13 +24,13 @@ import (
 // resultsOf are a recording's operations, in the order they ended.
 func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 	t.Helper()
-	reader, err := openRecording(t.Context(), recording)
+	reader, err := record.Open(t.Context(), recording)
 	harness.Check(t, err)
 	defer reader.Close()
 	in, _, err := settings.In(reader.Header())
 	harness.Check(t, err)
 	in.Judge.All = true
-	harness.Check(t, replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
+	harness.Check(t, replay.Each(t.Context(), reader, in, func(r pipeline.Result) error {
 		if r, is := r.(*pipeline.Judged); is {
 			all = append(all, r)
 		}

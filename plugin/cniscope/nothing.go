@@ -10,6 +10,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
@@ -37,11 +38,11 @@ func (o showOptions) nothing(diagnostics io.Writer, all int, where string, opera
 	return nil
 }
 
-func (o showOptions) missing(r *replayed) error {
-	if r.all == 0 || o.pod == "" {
+func (o showOptions) missing(r *replay.Recording) error {
+	if r.All == 0 || o.pod == "" {
 		return errors.New("it has no CNI call")
 	}
-	return fmt.Errorf("it has no call of pod %s%s", o.pod, others(r.operations()))
+	return fmt.Errorf("it has no call of pod %s%s", o.pod, others(r.Operations()))
 }
 
 func others(operations iter.Seq[*tracepb.ResourceSpans]) string {

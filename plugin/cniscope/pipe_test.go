@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -22,8 +23,8 @@ import (
 func TestAPipeThatSaysNothing(t *testing.T) {
 	path, half := filepath.Join(t.TempDir(), "pipe"), filepath.Join(t.TempDir(), "pipe")
 	harness.Check(t, errors.Join(syscall.Mkfifo(path, 0o600), syscall.Mkfifo(half, 0o600)))
-	o := showOptions{timeout: 10 * time.Millisecond}
-	if _, err := o.load(t.Context(), path); err == nil || !strings.Contains(err.Error(), "check that a program writes into it") {
+	o := replay.Options{Timeout: 10 * time.Millisecond}
+	if _, err := replay.Load(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "check that a program writes into it") {
 		t.Errorf("nobody writes: %v", err)
 	}
 
@@ -41,7 +42,7 @@ func TestAPipeThatSaysNothing(t *testing.T) {
 		_, _ = writer.Write(recording[:len(recording)/2])
 		end() // the first Ctrl-C
 	}()
-	if _, err := (showOptions{}).load(ctx, half); !errors.Is(err, context.Canceled) {
+	if _, err := replay.Load(ctx, half, replay.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("half of it came: %v", err)
 	}
 }
@@ -69,12 +70,11 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 			harness.Check(t, err)
 			defer w.Close()
 			go feed(w)
-			r, err := (showOptions{timeout: 300 * time.Millisecond}).load(t.Context(), path)
+			r, err := replay.Load(t.Context(), path, replay.Options{Timeout: 300 * time.Millisecond})
 			harness.Check(t, err)
-			defer r.close()
-			var late lateError
-			if !errors.As(r.truncated, &late) || r.incomplete() == nil {
-				t.Errorf("it ended with %v", r.truncated)
+			defer r.Close()
+			if late := r.Incomplete(); late == nil || !strings.Contains(late.Error(), "took longer than 300ms") {
+				t.Errorf("it ended with %v", late)
 			}
 
 			c := exec.CommandContext(t.Context(), os.Args[0], "show", "--timeout", "300ms", "--max-call", "1h", "-")

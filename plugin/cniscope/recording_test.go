@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -24,22 +25,22 @@ func TestAStrangersRecordingIsShown(t *testing.T) {
 // not hidden by what follows.
 func TestAPanicOverARecordingIsAnError(t *testing.T) {
 	failed := func() (err error) {
-		defer guard("odd.rec", &err)
+		defer replay.Guard("odd.rec", &err)
 		var none []int
 		_ = none[len(os.Args)]
 		return nil
 	}()
 	later := func() (err error) {
-		defer guard("odd.rec", &err)
+		defer replay.Guard("odd.rec", &err)
 		panic("broken")
 	}()
 	for _, err := range []error{failed, later} {
 		if err == nil || exitCode(err) != 1 {
 			t.Fatalf("%v", err)
 		}
-		harness.Says(t, err.Error(), "cannot show odd.rec: internal error at recording_test.go:", issues)
+		harness.Says(t, err.Error(), "cannot show odd.rec: internal error at recording_test.go:", "https://github.com/cniscope/cniscope/issues")
 	}
-	if err := func() (err error) { defer guard("", &err); return io.EOF }(); !errors.Is(err, io.EOF) {
+	if err := func() (err error) { defer replay.Guard("", &err); return io.EOF }(); !errors.Is(err, io.EOF) {
 		t.Errorf("an error became %v", err)
 	}
 }

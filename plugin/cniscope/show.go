@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/node/destinations"
+	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
@@ -92,7 +93,7 @@ them too.`,
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool: what ended within this time, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
-	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+readFor.String()+"); what came before is shown")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+replay.Timeout.String()+"); what came before is shown")
 	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")
 	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
 	limitFlags(flags, &o.limits)
@@ -121,28 +122,38 @@ func count(all ...bool) (n int) {
 }
 
 func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) (err error) {
-	defer guard(path, &err)
-	r, err := o.load(ctx, path)
+	defer replay.Guard(path, &err)
+	r, err := o.load(ctx, diagnostics, path)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	r.tell(diagnostics)
-	if spans := o.otlp != "" || o.format == "json" && !o.summary; spans && r.fold && !o.each {
+	defer r.Close()
+	if spans := o.otlp != "" || o.format == "json" && !o.summary; spans && r.Fold && !o.each {
 		o.fold = true
 	}
-	operations := o.ofPod(r.operations())
+	operations := o.ofPod(r.Operations())
 	found, err := o.draw(ctx, out, diagnostics, operations)
-	if err = errors.Join(err, r.failed); err != nil {
+	if err = errors.Join(err, r.Failed()); err != nil {
 		return err
 	}
 	if !found {
-		if err := o.nothing(diagnostics, r.all, "in this recording", r.operations()); err != nil {
+		if err := o.nothing(diagnostics, r.All, "in this recording", r.Operations()); err != nil {
 			return err
 		}
 	}
-	err = o.hold(diagnostics, operations, r.incomplete())
-	return errors.Join(err, r.failed)
+	err = o.hold(diagnostics, operations, r.Incomplete())
+	return errors.Join(err, r.Failed())
+}
+
+func (o showOptions) load(ctx context.Context, diagnostics io.Writer, path string) (*replay.Recording, error) {
+	r, err := replay.Load(ctx, path, replay.Options{Timeout: o.timeout, Judge: o.options})
+	if err != nil {
+		return nil, err
+	}
+	for _, said := range r.Remarks() {
+		fmt.Fprintf(diagnostics, "cniscope: %s\n", said)
+	}
+	return r, nil
 }
 
 func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operations iter.Seq[*tracepb.ResourceSpans]) error {

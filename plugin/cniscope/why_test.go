@@ -15,6 +15,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/history"
+	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -23,7 +24,7 @@ import (
 // was sampled.
 func remembering(t *testing.T, recording string) (options string) {
 	t.Helper()
-	in, err := openRecording(t.Context(), recording)
+	in, err := record.Open(t.Context(), recording)
 	harness.Check(t, err)
 	defer in.Close()
 	s, _, err := settings.In(in.Header())

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
 			}
 			for range 2 {
 				i := 0
-				for spans := range k.operations() {
+				for spans := range k.Operations() {
 					all := spans.ScopeSpans[0].Spans
 					if want := fmt.Sprint(i ^ 1); all[0].Name != want || len(all[1].Name) != long || (len(all) == 3) != ((i^1)%3 == 0) {
 						t.Fatalf("operation %d is %s with %d spans", i, all[0].Name, len(all))
@@ -53,7 +53,7 @@ func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
 					t.Errorf("%d operations, %v", i, k.failed)
 				}
 			}
-			k.close()
+			k.Close()
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}

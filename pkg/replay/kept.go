@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"bufio"
@@ -133,7 +133,8 @@ func (k *kept) seal() error {
 	return k.out.Flush()
 }
 
-func (k *kept) operations() iter.Seq[*tracepb.ResourceSpans] {
+// Operations are the spans of each operation, by start; see Failed afterwards.
+func (k *kept) Operations() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, i := range k.order {
 			spans, err := k.read(k.places[i])
@@ -169,7 +170,11 @@ func (k *kept) read(p place) (*tracepb.ResourceSpans, error) {
 	return spans, proto.Unmarshal(data, spans)
 }
 
-func (k *kept) close() {
+// Failed is why the last pass over the operations ended early, or nil.
+func (k *kept) Failed() error { return k.failed }
+
+// Close frees the operations.
+func (k *kept) Close() {
 	if k.file != nil {
 		_ = k.file.Close()
 		_ = os.Remove(k.file.Name())

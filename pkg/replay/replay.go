@@ -1,6 +1,9 @@
-package main
+// Package replay sends a recording through the pipeline of its node and keeps what comes out, in bounded time and
+// memory.
+package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,25 +23,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
+// Timeout bounds a reading if Options do not; 100 MB need five seconds.
+const Timeout = 15 * time.Second
+
 const (
-	// readFor bounds a reading; 100 MB need five seconds.
-	readFor = 15 * time.Second
 	// memoryMax is Go's soft memory limit, liveMax bounds the live heap: 1024 pods at once need 60 MiB.
 	memoryMax = 320 << 20
 	liveMax   = 128 << 20
 )
 
-type replayed struct {
-	*kept
-	all       int
-	fold      bool     // as trace.fold_commands sends them
-	skipped   int      // events of unknown kinds
-	said      []string // remarks about its header
-	truncated error    // truncated is why not all could be read, or nil.
+// Options of a reading.
+type Options struct {
+	Timeout time.Duration // 0: the constant
+	Judge   string        // an options file with other thresholds, or ""
 }
 
-// openRecording opens an untrusted file. Read errors after ctx ends wrap its cause.
-func openRecording(ctx context.Context, path string) (reader *record.Reader, err error) {
+// Recording is what was read of a recording.
+type Recording struct {
+	kept
+	All       int      // operations before filters
+	Fold      bool     // its node had trace.fold_commands
+	skipped   int      // events of unknown kinds
+	said      []string // remarks about its header
+	truncated error    // why reading ended early, or nil
+}
+
+// open opens an untrusted file. Read errors after ctx ends wrap its cause.
+func open(ctx context.Context, path string) (reader *record.Reader, err error) {
 	if path == "-" {
 		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
 	} else {
@@ -50,14 +61,16 @@ func openRecording(ctx context.Context, path string) (reader *record.Reader, err
 	return reader, err
 }
 
-func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err error) {
-	defer guard(path, &err)
-	limit := o.reading()
+// Load reads the recording at path, "-" for standard input. Close it.
+func Load(ctx context.Context, path string, o Options) (_ *Recording, err error) {
+	defer Guard(path, &err)
+	limit := o.watch()
 	reading, cancel := context.WithDeadlineCause(ctx, limit.until, limit.late())
 	defer cancel()
-	reader, err := openRecording(reading, path)
+	reader, err := open(reading, path)
 	if late := (lateError{}); errors.As(err, &late) {
-		return nil, fmt.Errorf("cannot read %s: no data for %s; check that a program writes into it, or wait longer with --timeout", path, limit.flag)
+		return nil, fmt.Errorf("cannot read %s: no data for %s; check that a program writes into it, "+
+			"or wait longer with --timeout", path, limit.flag)
 	}
 	if err != nil {
 		return nil, err
@@ -66,8 +79,8 @@ func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err er
 	return o.judged(ctx, reader, limit)
 }
 
-// guard turns a panic over a recording into an error. Defer it.
-func guard(path string, err *error) {
+// Guard turns a panic over a recording into an error. Defer it.
+func Guard(path string, err *error) {
 	broken := recover()
 	if broken == nil {
 		return
@@ -79,18 +92,19 @@ func guard(path string, err *error) {
 			where = fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
 	}
-	*err = fmt.Errorf("cannot show %s: internal error at %s: %v; report it with this recording at %s", path, where, broken, issues)
+	*err = fmt.Errorf("cannot show %s: internal error at %s: %v; report it with this recording at %s",
+		path, where, broken, issues)
 }
 
 const issues = "https://github.com/cniscope/cniscope/issues"
 
-func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit watch) (r *replayed, err error) {
+func (o Options) judged(ctx context.Context, reader *record.Reader, limit watch) (r *Recording, err error) {
 	s, said, err := settings.In(reader.Header())
 	if err != nil {
 		return nil, err
 	}
-	if o.options != "" {
-		options, err := config.Load(o.options)
+	if o.Judge != "" {
+		options, err := config.Load(o.Judge)
 		if err != nil {
 			return nil, err
 		}
@@ -99,11 +113,11 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 	s.Judge.All, s.Judge.PerSecond = true, 0 // keep all: recordings are made to be seen
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
-	r = &replayed{kept: &kept{}, said: said, fold: s.Fold}
-	err = replay(ctx, reader, s, limit, func(result pipeline.Result) error {
+	r = &Recording{said: said, Fold: s.Fold}
+	err = each(ctx, reader, s, limit, func(result pipeline.Result) error {
 		switch result.(type) {
 		case *pipeline.Judged:
-			r.all++
+			r.All++
 		case *pipeline.Connected, *pipeline.After:
 		default: // drawn when it ends
 			return nil
@@ -116,7 +130,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 		err = r.seal()
 	}
 	if err != nil {
-		r.close()
+		r.Close()
 		return nil, err
 	}
 	return r, nil
@@ -138,8 +152,14 @@ func isPart(err error) bool {
 	return errors.As(err, &truncated) || errors.As(err, &bound) || errors.As(err, &part)
 }
 
-// replay also takes what preceded an error. watch and take may end it.
-func replay(ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error) error {
+// Each calls take with each result of a recording, also with those before an error, until take fails.
+func Each(ctx context.Context, reader *record.Reader, s settings.Settings, take func(pipeline.Result) error) error {
+	return each(ctx, reader, s, watch{}, take)
+}
+
+func each(
+	ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error,
+) error {
 	p := s.Pipeline(reader.Header().BootID)
 	var enough error
 	keep := func(r pipeline.Result) {
@@ -184,11 +204,8 @@ type watch struct {
 	live  uint64
 }
 
-func (o showOptions) reading() watch {
-	w := watch{flag: readFor, live: liveMax}
-	if o.timeout != 0 {
-		w.flag = o.timeout
-	}
+func (o Options) watch() watch {
+	w := watch{flag: cmp.Or(o.Timeout, Timeout), live: liveMax}
 	w.until = time.Now().Add(min(w.flag, math.MaxInt64/2))
 	return w
 }
@@ -210,27 +227,31 @@ func (w watch) enough() error {
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > w.live {
-		return fmt.Errorf("it has too many calls in progress at once: reading it needs more than %d MiB of memory", w.live>>20)
+		return fmt.Errorf("it has too many calls in progress at once: reading it needs more than %d MiB of memory",
+			w.live>>20)
 	}
 	return nil
 }
 
-func (r *replayed) tell(diagnostics io.Writer) {
-	for _, s := range r.said {
-		fmt.Fprintf(diagnostics, "cniscope: in the recording's first line %s\n", s)
+// Remarks are sentences for whoever sees the operations: what is odd in the header, and what was left out.
+func (r *Recording) Remarks() (all []string) {
+	for _, said := range r.said {
+		all = append(all, "in the recording's first line "+said)
 	}
 	if r.truncated != nil {
-		fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", r.truncated)
+		all = append(all, fmt.Sprintf("%v; what is whole is shown", r.truncated))
 	}
 	if r.large > 0 {
-		fmt.Fprintf(diagnostics, "cniscope: %d operations with more than %d MiB of spans were left out\n", r.large, largestKept>>20)
+		all = append(all, fmt.Sprintf("%d operations with more than %d MiB of spans were left out", r.large, largestKept>>20))
 	}
 	if r.skipped > 0 {
-		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", r.skipped)
+		all = append(all, fmt.Sprintf("%d events of a kind this version does not know were left out", r.skipped))
 	}
+	return all
 }
 
-func (r *replayed) incomplete() error {
+// Incomplete is why operations are missing, or nil.
+func (r *Recording) Incomplete() error {
 	if r.truncated == nil && r.large > 0 {
 		return errors.New("operations that are too large were left out, as is said above")
 	}
