@@ -91,9 +91,9 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 		License:  map[string]string{"rpm": "Apache-2.0"}[f.name], // Debian has a copyright file
 		Homepage: "https://github.com/cniscope/cniscope",
 		Description: "traces of CNI calls, from the kernel, as OpenTelemetry spans\n" +
-			"cniscope watches every CNI call of a Kubernetes node, turns it into a trace\n" +
-			"below containerd's own, marks what was slow or failed, and says where most\n" +
-			"of the time went. It wraps nothing and changes no CNI configuration.",
+			"cniscope observes every CNI call of a Kubernetes node, exports it as a trace\n" +
+			"below containerd's own, marks slow and failed calls, and names their cause.\n" +
+			"It does not wrap plugins and does not change CNI configuration.",
 		Overridables: nfpm.Overridables{
 			Depends: []string{"systemd"},
 			// Not Recommends: apt would add containerd to a node of k3s or CRI-O.

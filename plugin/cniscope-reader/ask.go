@@ -32,18 +32,18 @@ func askCmd() *cobra.Command {
 	what := []string{fleet.Calls, fleet.Operations, fleet.Spans, fleet.Node, fleet.Doctor, fleet.Record}
 	cmd := &cobra.Command{
 		Use:   "ask {" + strings.Join(what, "|") + "}",
-		Short: "Answer a question about this node",
-		Long: `Answer one question about this node, in JSON on standard output.
+		Short: "Answer a query about this node",
+		Long: `Answer one query about this node, in JSON on standard output.
 
-  calls        the calls in progress                [--namespace --pod]
-  operations   what is remembered, a line each      [--namespace --pod --problems --since --after --wait --limit]
+  calls        CNI calls in progress                [--namespace --pod]
+  operations   node history, one line each          [--namespace --pod --problems --since --after --wait --limit]
   spans        one operation's spans, OTLP          --trace [--format protobuf]
   node         cniscope itself
-  doctor       what is wrong with the node
-  record       a recording of what happens now on   --for [--namespace --pod]
+  doctor       findings of cniscope doctor
+  record       a recording that starts now          --for [--namespace --pod]
 
-Exit codes: 0 it has answered, 1 cniscope does not answer, 2 the arguments are wrong, 6 the spans are no longer
-remembered, 7 too many ask this node at once.`,
+Exit codes: 0 answered, 1 cniscope does not answer, 2 the arguments are wrong, 6 the node history no longer has
+the spans, 7 too many queries at once.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(what, args[0]) {
 				return usageError{fmt.Errorf("ask: want one of %s", strings.Join(what, ", "))}
@@ -64,15 +64,15 @@ remembered, 7 too many ask this node at once.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&q.namespace, "namespace", "n", "", "of which namespace's pods (default: of all)")
-	f.StringVar(&q.pod, "pod", "", "of which pod")
-	f.DurationVar(&q.since, "since", 0, "how far back (default: as far as is remembered)")
-	f.Uint64Var(&q.after, "after", 0, `only what came after this number, the "next" of an earlier answer`)
-	f.DurationVar(&q.wait, "wait", 0, "wait that long for something to come, a minute at most")
-	f.IntVar(&q.limit, "limit", 0, "how many operations at most, the latest (with --after the earliest)")
-	f.BoolVar(&q.problems, "problems", false, "only operations that were slow, failed or hang")
+	f.StringVarP(&q.namespace, "namespace", "n", "", "only pods of this namespace")
+	f.StringVar(&q.pod, "pod", "", "only this pod")
+	f.DurationVar(&q.since, "since", 0, "look back this far (default: the whole node history)")
+	f.Uint64Var(&q.after, "after", 0, `only operations after this number, the "next" of an earlier answer`)
+	f.DurationVar(&q.wait, "wait", 0, "wait this long for an operation, up to 1m")
+	f.IntVar(&q.limit, "limit", 0, "only this many operations, the latest (with --after the earliest)")
+	f.BoolVar(&q.problems, "problems", false, "only slow, failed or hung operations")
 	f.StringVar(&q.trace, "trace", "", "trace_id of the operation")
-	f.DurationVar(&q.recording, "for", 30*time.Second, "how long to record, ten minutes at most")
+	f.DurationVar(&q.recording, "for", 30*time.Second, "how long to record, up to 10m")
 	f.StringVar(&q.format, "format", q.format, "json, or protobuf for spans")
 	return cmd
 }

@@ -44,14 +44,14 @@ func rootCmd() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "cniscope-reader",
-		Short: "Answer for a node's cniscope, and write Events, without any privilege",
-		Long: `cniscope-reader runs beside cniscope in the DaemonSet's pod. It has no capability and no file of the node
-but one socket, over which cniscope answers questions and takes no orders.
+		Short: "Answer queries about a node and write Kubernetes Events",
+		Long: `cniscope-reader is the query sidecar in the DaemonSet's pod. It has no capability, and of the node's files only
+a socket. Over this socket cniscope answers queries and accepts no commands.
 
-  cniscope-reader serve            be there for ask; with --events write Events
-  cniscope-reader ask calls        what kubectl cniscope runs, by kubectl's exec
+  cniscope-reader serve            wait, so that ask has a container; with --events write Events
+  cniscope-reader ask calls        answer a query; kubectl cniscope runs this by exec
 
-Its settings are variables of its environment, so that a user who can exec into the pod cannot change them:
+Its settings are environment variables, so that a user who can exec into the pod cannot change them:
 
   CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
   NODE_NAME              the node's name, for Events`,

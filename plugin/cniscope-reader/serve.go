@@ -19,11 +19,11 @@ func serveCmd() *cobra.Command {
 	tell := false
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Be there for ask, and with --events tell pods why their network was slow or failed",
-		Long: `Run until a signal, so that kubectl's exec has a container to run ask in.
+		Short: "Wait for queries, and write Kubernetes Events if enabled",
+		Long: `Run until a signal, so that kubectl's exec has a container in which it runs ask.
 
-With --events, it writes Kubernetes Events for pods with a slow or failed network: certain causes only, without data
-about other pods, and up to ten writes a minute.`,
+With --events, it writes Kubernetes Events for pods with a slow or failed network setup: up to ten a minute, only for
+certain causes, and without data about other pods.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))

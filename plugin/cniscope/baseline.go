@@ -31,10 +31,11 @@ func baselineCmd() *cobra.Command {
 		Long: `Show the baseline that cniscope has learned: the median duration of each plugin of this node
 and of each command that it runs, the number of calls behind it, and what is slower now.
 
-A new node then recognizes slower plugins from the first pod. A plugin whose program differs
-from that of the other node starts a baseline of its own, which is compared with the imported one.
+--export and --import give the baseline to a new node, which then recognizes slower plugins
+from its first pod. If a plugin's binary differs between the nodes, the new node starts
+another baseline for it and compares that with the imported one.
 
-It asks the running cniscope, or else reads what the last one kept. Needs root.`,
+It asks the running cniscope, or reads the file that the last one left. Needs root.`,
 		Example: `  cniscope baseline
   cniscope baseline --export usual.json     on a node that has run for a while
   cniscope baseline --import usual.json     on a new one, before cniscope runs`,
@@ -65,8 +66,8 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 	}
 	file.flag(cmd)
 	formatFlag(cmd, &format)
-	cmd.Flags().StringVar(&to, "export", "", "write what is known into a new file, or - for standard output, for other nodes")
-	cmd.Flags().StringVar(&from, "import", "", "begin with what another node knows, from a file, or - for standard input")
+	cmd.Flags().StringVar(&to, "export", "", "write the baseline to a new file, or to standard output (-)")
+	cmd.Flags().StringVar(&from, "import", "", "start from the baseline of another node: a file, or standard input (-)")
 	return cmd
 }
 

@@ -27,12 +27,12 @@ func configCheckCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE|-]",
 		Short: "Check a configuration file",
-		Long: `Check a configuration file, - for standard input, and print each mistake with its line and remedy.
+		Long: `Check a configuration file, or standard input (-), and print each mistake with its line and remedy.
 For a valid file, print warnings, such as a token sent in plain text to another machine, and the
 options that differ from the defaults. The environment is ignored.
 
-The rules and defaults are those of this system. With --os, they are those of another one, and
-files that the configuration names are not read.
+The rules and defaults are those of this operating system, or of --os. For another system, check
+does not read the files that the configuration names.
 
 The exit code is 1 if the file is invalid; with --strict also if there is a warning.`,
 		Args:         cobra.MaximumNArgs(1),
@@ -75,7 +75,7 @@ The exit code is 1 if the file is invalid; with --strict also if there is a warn
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
-	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "the system that the file is for: "+strings.Join(config.Systems(), " or "))
+	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "system of the file: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }
 
@@ -84,9 +84,9 @@ func configPrintCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print the configuration in effect",
-		Long: `Print every option as it is in force: the defaults, changed by the environment,
-changed by the file. An option that differs from its default is followed by the default. Secrets are
-not shown. With --os of another system, the environment is ignored.`,
+		Long: `Print the value of every option: that of the file, else of the environment, else the default. An
+option that differs from its default is followed by the default. Secrets are not printed. With --os
+of another operating system, the environment is ignored.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,6 +106,6 @@ not shown. With --os of another system, the environment is ignored.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "the system that the options are for: "+strings.Join(config.Systems(), " or "))
+	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "system of the file: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }

@@ -15,17 +15,16 @@ func diffCmd() *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Compare two recordings: what became slower or faster, appeared or vanished",
+		Short: "Compare two recordings",
 		Long: `Compare two recordings, A before and B after: calls as a whole, and in them plugins,
-commands, waits, where the time went, and the dominant cause. Of each it says how
-long there was one in a call that has it (the median), how many there are in a call, and
-how long one takes.
+commands, waits, causes of time, and the dominant cause. Each row has the median time in a
+call that has it ("in a call that has it"), the number per call, and the time of one.
 
-Only significant changes are reported: at least 5 % of the row's own time and 1 % of the
-call's, and by a Mann-Whitney test, corrected so that of twenty pairs of recordings of the
-same thing at most one has a change. A difference in too few calls to tell is marked "too
-few calls"; ten on each side are usually enough. The exit code is 0 whatever differs; limits
-for a CI are in "cniscope show --help".`,
+diff reports only significant changes: at least 5 % of the row's own time and 1 % of the
+call's, by a Mann-Whitney test. The test is corrected: of twenty pairs of recordings without
+a difference, at most one shows a change. A difference in too few calls is marked "too few
+calls"; ten calls on each side are usually enough. The exit code is 0 with and without
+differences. For limits in CI see "cniscope show --help".`,
 		Example: `  cniscope diff before.rec.gz after.rec.gz
   cniscope diff before.rec.gz after.rec.gz -o json | jq .`,
 		Args: cobra.ExactArgs(2),
@@ -51,7 +50,7 @@ for a CI are in "cniscope show --help".`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	formatFlag(cmd, &o.format)
-	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+replay.Timeout.String()+")")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration (default "+replay.Timeout.String()+")")
 	colorFlag(cmd, &o.color)
 	return cmd
 }

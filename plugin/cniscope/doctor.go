@@ -31,23 +31,24 @@ func doctorCmd() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong with this node's pod network, and what to do",
-		Long: `Look at this node and say what keeps its pods from getting a network, or will: each
-finding with its evidence and what to do.
+		Short: "Report why pods on this node get no network",
+		Long: `Report what prevents pods on this node from getting a network, and what soon will. Each
+finding has its evidence and a remedy.
 
-It asks the container runtime what it has loaded, and checks the agents that plugins call,
-the CNI folder, its plugins, the containers that write them, kubelet, service proxies, what
-other CNIs left behind, stuck and failed calls, locks, NRI, the kernel, the OTLP endpoint (one
-test span) and the clock. It changes nothing, runs no command and no plugin, and needs no
-access to the cluster.
+doctor asks the container runtime which CNI configuration it has loaded. It checks the CNI
+directory, its plugins and the containers that install them, the agents that plugins call,
+kubelet, service proxies, remains of other CNIs, hung and failed CNI calls, locks, NRI, the
+kernel, the OTLP endpoint (by one test span) and the clock. It changes nothing, runs no
+plugin or command, and needs no access to the cluster.
 
-The exit code is 0 if every check was made and found nothing, 1 if something was found, and 2
-if nothing was found but a check could not be made, or the arguments are wrong. Notes (·) do
-not count. Without root it makes fewer checks, and names those it could not make.
+The exit code is 0 if every check was made and found nothing. It is 1 if a problem or a
+warning was found. It is 2 if nothing was found but a check could not be made, or if the
+arguments are wrong. Notes (·) do not count. Without root, doctor makes fewer checks and
+names the others.
 
-With --wait ready it waits until the runtime reports the node's network as ready, names each
-missing step on the way, and exits with 0; after --timeout it makes all checks and exits with
-1, or with 2 if it has no permission to ask.`,
+With --wait ready, doctor waits until the runtime reports the network as ready, names each
+missing step, and exits with 0. After --timeout it makes all checks and exits with 1, or
+with 2 if it has no permission to ask the runtime.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -55,8 +56,8 @@ missing step on the way, and exits with 0; after --timeout it makes all checks a
 	flags := cmd.Flags()
 	formatFlag(cmd, &f.format)
 	flags.Var(choice{&f.wait, []string{"ready"}}, "wait", `"ready": wait until the node's network is ready`)
-	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait")
-	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long a program that is asked may take to answer")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "with --wait, stop waiting after this duration")
+	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long doctor waits for each answer")
 	command.Formerly(cmd, "patience", "answer-timeout")
 	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
 	return cmd

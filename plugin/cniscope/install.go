@@ -39,19 +39,24 @@ func installCmd() *cobra.Command {
 		Use:   "install",
 		Short: "Install cniscope on this node and register it with containerd",
 		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
-/opt/bin/cniscope where /usr is read-only), its options (/etc/cniscope/cniscope.toml), and
+/opt/bin/cniscope where /usr is read-only), its configuration file (/etc/cniscope/cniscope.toml), and one
+of two:
 
-If NRI is off, install adds a drop-in to containerd's configuration and tells you to
-restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install leaves
+  --as service   a systemd unit, which connects to containerd. It survives a restart of
+                 containerd, and logs to the journal (recommended).
+  --as plugin    a pre-installed NRI plugin, which containerd starts.
+
+If NRI is off, install adds a drop-in to containerd's configuration and asks you
+to restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install leaves
 it alone and prints the lines that it needs. On Talos, Bottlerocket and Container-Optimized
 OS nothing can be installed: run the DaemonSet.
 
-Install does everything or nothing. Running it again is safe: it upgrades its own files,
-keeps your edits and remembers your choices. It never restarts containerd, and changes no
-file that was there before, except for one import line. See also: cniscope uninstall, status.`,
-		Example: `  --as service   a systemd unit, which connects to containerd. It survives containerd,
-                 and its log goes to the journal (recommended).
-  --as plugin    a pre-installed NRI plugin, which containerd starts.`,
+Install completes or changes nothing. Run it again to upgrade: it keeps your edits and your
+choices. It never restarts containerd, and changes no file that existed before, except for
+one import line.`,
+		Example: `  cniscope install --dry-run          print the changes
+  cniscope install
+  cniscope install --root /mnt/image  into an image's file tree`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := remember(cmd, &o, &as); err != nil {
@@ -70,11 +75,11 @@ file that was there before, except for one import line. See also: cniscope unins
 	}
 	f := cmd.Flags()
 	f.Var(choice{&as, ways}, "as", "service or plugin")
-	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
-	f.StringVar(&o.Root, "root", "/", "install into the tree below this folder, for an image")
+	f.BoolVar(&dryRun, "dry-run", false, "print the changes as a unified diff, and change nothing")
+	f.StringVar(&o.Root, "root", "/", "install into the file tree below this directory, for an image")
 	f.StringVar(&o.ContainerdConfig, "containerd-config", "", "containerd's configuration (default /etc/containerd/config.toml)")
-	f.StringVar(&o.ContainerdVersion, "containerd-version", "", "containerd's version, if it does not run")
-	f.BoolVar(&o.EditConfig, "edit-config", false, "add an import to containerd's configuration, if it has none for drop-ins")
+	f.StringVar(&o.ContainerdVersion, "containerd-version", "", "containerd's version, if containerd is not running")
+	f.BoolVar(&o.EditConfig, "edit-config", false, "let containerd's configuration import drop-ins, if it does not")
 	f.BoolVar(&o.NoContainerd, "no-containerd", false, "leave containerd's configuration alone")
 	return cmd
 }

@@ -58,21 +58,21 @@ func endOnSignals(end func()) {
 func rootCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cniscope",
-		Short: "Show where the seconds of a pod's network setup went",
-		Long: `cniscope watches the CNI plugins of a node and turns every call into a trace:
-each plugin of the chain, each IPAM delegate, each external command, with slow and
-failed ones flagged. It wraps nothing and changes no CNI configuration.
+		Short: "Explain why the network setup of pods is slow or fails",
+		Long: `cniscope observes the CNI calls of a node and exports each as a trace: a span for each
+plugin run, delegated plugin and command, with slow and failed ones marked. It does not
+wrap plugins and does not change CNI configuration.
 
   cniscope run                   observe this node and export traces
-  cniscope record FILE           observe this node and write down what happens
-  cniscope why POD               say where the seconds of a pod's network setup went
-  cniscope top                   count what was slow or failed, by cause
+  cniscope record FILE           observe this node and write a recording
+  cniscope why POD               explain why a pod's network setup was slow
+  cniscope top                   rank the causes of slow and failed CNI calls
   cniscope baseline              show how long each plugin usually runs
-  cniscope ps                    list the calls in progress
-  cniscope doctor                say what is wrong with this node's pod network
-  cniscope show FILE             draw what was recorded, without any backend
+  cniscope ps                    list the CNI calls in progress
+  cniscope doctor                report why pods on this node get no network
+  cniscope show FILE             draw a recording as waterfalls, without a backend
   cniscope diff A B              compare two recordings
-  cniscope config check FILE     say what is wrong in an options file`,
+  cniscope config check FILE     check a configuration file`,
 		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -17,7 +17,7 @@ type optionsFile struct{ path string }
 func defaultOptionsFile() string { return config.Here().File() }
 
 func (f *optionsFile) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile()+", if it is there)")
+	cmd.Flags().StringVarP(&f.path, "config", "c", "", "configuration file (default "+defaultOptionsFile()+", if it exists)")
 }
 
 func (f *optionsFile) source() config.Source {

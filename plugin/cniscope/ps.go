@@ -19,8 +19,8 @@ func psCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the CNI calls in progress and what each waits for",
-		Long: `List the CNI calls in progress on this node: pod, command, plugin, age, and the program that
-runs at this moment with its process and the kernel function in which it waits.
+		Long: `List the CNI calls in progress on this node: pod, command, plugin, age, and the current
+process with the kernel function in which it waits.
 
 It asks the running cniscope. Needs root.`,
 		Args: cobra.NoArgs,

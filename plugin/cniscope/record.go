@@ -21,16 +21,16 @@ func recordCmd() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "record FILE|-",
-		Short: "Observe this node and write down what happens, to be shown or sent later",
-		Long: `Observe this node and write every event into FILE (or to standard output) until
-Ctrl-C. The recording holds no raw arguments, environments or configurations, and
-only its owner may read it. A name that ends in .gz is compressed.
+		Short: "Observe this node and write a recording",
+		Long: `Observe this node and write every event to FILE, or to standard output (-), until Ctrl-C.
+A FILE that ends in .gz is compressed. The recording contains no raw arguments, environment
+variables or configurations, and only its owner can read it.
 
-Needs root. If a cniscope runs already, record asks it for what it sees.
+Needs root. If cniscope already runs on this node, record gets the events from it.
 
-On Windows, --etl has Windows itself record instead, for a bug report about what
-cniscope does not know yet: processes, host networking (HNS), WMI and containerd.
-Such a trace holds the command line of every process of the node.`,
+On Windows, --etl makes Windows itself record processes, host networking (HNS), WMI and
+containerd, for a bug report. Such a trace contains the command line of every process of
+the node.`,
 		Example: `  cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
   cniscope record --etl C:\incident.etl --for 1m`,
@@ -61,8 +61,8 @@ Such a trace holds the command line of every process of the node.`,
 		},
 	}
 	file.flag(cmd)
-	cmd.Flags().DurationVar(&duration, "for", 0, "end by itself after this time, e.g. 10m")
+	cmd.Flags().DurationVar(&duration, "for", 0, "stop after this duration, such as 10m")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace FILE if it exists")
-	cmd.Flags().BoolVar(&etl, "etl", false, "on Windows: have Windows record a trace (.etl)")
+	cmd.Flags().BoolVar(&etl, "etl", false, "on Windows: record a trace of Windows (.etl)")
 	return cmd
 }

@@ -16,18 +16,18 @@ func runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Observe this node and export a trace of every CNI call",
-		Long: `Observe this node and export a trace of every CNI call, until told to end.
+		Long: `Observe this node and export a trace of every CNI call, until stopped.
 
-It registers with containerd by NRI, as an external plugin, or as a pre-installed one
-when containerd started it. Without NRI every call is still traced, with the identity
-that CNI gives. Without a destination (export.otlp.endpoint or export.file.path) it
-still writes a log line for each call that was slow or failed.
+cniscope registers with containerd by NRI, as an external plugin, or as a pre-installed one
+if containerd started it. Without NRI it still traces every call, with the pod's name and
+namespace from the CNI arguments. Without a destination (export.otlp.endpoint or
+export.file.path) it still logs each slow or failed call.
 
-The options are read again when their file changes, and on SIGHUP.
+cniscope reads its configuration file again when the file changes, and on SIGHUP.
 
-Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. Where the
-kernel refuses BPF programs it observes plugins and commands alone, by the process
-connector, which needs CAP_NET_ADMIN in place of the first two.`,
+Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. If the kernel
+refuses BPF programs, cniscope observes plugins and commands alone, by the process connector.
+That needs CAP_NET_ADMIN in place of CAP_BPF and CAP_PERFMON.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return node.Run(cmd.Context(), node.Options{

@@ -31,34 +31,32 @@ func showCmd() *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "show FILE|--since DURATION",
-		Short: "Draw the calls of a recording, or of this node's last hours, as waterfalls",
-		Long: `Draw the calls of a recording as waterfalls, or those that this node has kept. What was
-slow is marked "!", what failed "✗"; the second line of each call says where most of its
-time went.
+		Short: "Draw a recording or this node's spool as waterfalls",
+		Long: `Draw the CNI calls of a recording, or of this node's spool, as waterfalls. "!" marks what
+was slow, "✗" what failed. The second line of each call says what it spent its time on.
 
-A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
-those of the recording; --config judges it by others. Of a very large one it shows the
-beginning, and tells you so.
+A recording needs neither root nor a backend; "-" is standard input. show judges it by its
+own thresholds, or by those of --config. Very large recordings are cut; a note says where.
 
-With --since it reads the spool that [export.spool] names, also while cniscope runs; that
-one is readable by its owner only, which is root. It holds what was kept after sampling,
-exported or not. Without a spool it asks the running cniscope, which remembers the last
-slow and failed operations whole, and of all others a line: cniscope why POD.
+With --since, show reads the spool of [export.spool], also while cniscope runs. Only its
+owner, root, can read it. The spool holds the sampled operations, exported or not. Without a
+spool, show asks the running cniscope, which holds the last slow and failed operations in
+full and one line for each other ("cniscope why POD").
 
-A pod of which there is no call is an error (exit code 1), which names the pods that there are.
+If the pod of --pod has no call, show lists the pods that have one, and exits with 1.
 
-With a limit (--max-…) the exit code is 1 if any call exceeds it, and standard error names
-the call and the limit; it is 2 if that cannot be determined, because there is no such call or
-not all could be read. It is 3 if a part of the spool cannot be read (--since).
-Limits are for all calls of the pod, whatever is drawn; --problems draws those that cross
-them too.`,
+With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
+the call and the limit. It is 2 if the limit cannot be checked: no call matches, or not all
+calls were readable. A limit covers all calls of the pod, also those not drawn; --problems
+draws those that exceed it. With --since the exit code is 3 if a part of the spool is
+unreadable.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
   cniscope show incident.rec.gz --all                    every call in full
   cniscope show incident.rec.gz --pod shop/web-0         one pod
   cniscope show incident.rec.gz --problems               slow and failed calls only
-  cniscope show incident.rec.gz -o json | jq .     OTLP JSON, a line for each operation
+  cniscope show incident.rec.gz -o json | jq .           OTLP JSON, one line per operation
   cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
-  cniscope show --since 1h --pod shop/web-0               what this node has kept of a pod
+  cniscope show --since 1h --pod shop/web-0              one pod, from the spool
   cniscope show --summary incident.rec.gz                where the time went, by cause, with remedies
   cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
   cniscope show ci.rec.gz --problems --max-call 500ms --max-commands 20`,
@@ -82,20 +80,20 @@ them too.`,
 	cmd.ValidArgsFunction = recordingFiles
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
-	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
+	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, incomplete, or exceed a limit")
 	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
-	flags.BoolVar(&o.each, "all-commands", false, "a line or span for every command, also for many alike")
-	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json where the node had [trace] fold_commands")
+	flags.BoolVar(&o.each, "all-commands", false, "a row or span for every command, also for many equal ones")
+	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json if the recorded node had [trace] fold_commands")
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
 	colorFlag(cmd, &o.color)
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
-	flags.DurationVar(&o.last, "since", 0, "read this node's spool: what ended within this time, such as 30m or 1d")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
+	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
-	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+replay.Timeout.String()+"); what came before is shown")
-	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")
-	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration and show what was read (default "+replay.Timeout.String()+")")
+	flags.BoolVar(&o.summary, "summary", false, "tables of all calls: time by cause with remedies, by plugin, command and wait")
+	flags.BoolVar(&o.html, "html", false, "write one self-contained HTML page to standard output")
 	limitFlags(flags, &o.limits)
 	flags.StringVar(&o.spool, "spool", "", "with --since, the spool's directory")
 	return cmd

@@ -15,11 +15,12 @@ func statusCmd() *cobra.Command {
 	var format, root string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say what is installed on this node, and whether containerd and cniscope work together",
-		Long: `Say what is installed on this node and where, whether it was changed since, whether
-containerd has read it, and whether a cniscope runs and is registered.
+		Short: "Show the installed files and whether cniscope is running",
+		Long: `Show the installed files, whether they were changed since, whether containerd loaded them,
+and whether cniscope is running and registered.
 
-It changes nothing. As an ordinary user it says less. Exit code 1: neither installed nor running.`,
+It changes nothing. Without root it shows less. The exit code is 1 if cniscope is neither
+installed nor running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := installed(cmd.Context(), root)
@@ -38,7 +39,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: neither insta
 		},
 	}
 	formatFlag(cmd, &format)
-	cmd.Flags().StringVar(&root, "root", "/", "look at the tree below this folder")
+	cmd.Flags().StringVar(&root, "root", "/", "look at the file tree below this directory")
 	return cmd
 }
 

@@ -24,10 +24,10 @@ func topCmd() *cobra.Command {
 		Long: `Rank the causes of slow and failed CNI calls of the last hour on this node, with their plugins, total
 time, worst call and remedy.
 
-It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
-10,000 operations of the node since it started.
+It needs no backend and no spool, and does not depend on sampling. It counts the last 10,000 pod
+setups and teardowns since cniscope started.
 
-It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
+It asks the running cniscope. Needs root. For many nodes, run kubectl cniscope top.`,
 		Example: `  cniscope top
   cniscope top --since 10m
   cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
@@ -53,7 +53,7 @@ It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
 		},
 	}
 	file.flag(cmd)
-	cmd.Flags().DurationVar(&since, "since", since, "how far back")
+	cmd.Flags().DurationVar(&since, "since", since, "look back this far")
 	formatFlag(cmd, &format)
 	return cmd
 }

@@ -13,12 +13,12 @@ func uninstallCmd() *cobra.Command {
 	root := "/"
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take away what cniscope install has put on this node",
-		Long: `Take away what cniscope install has put on this node, and leave everything else as it was
-before. Files that you changed since, as options usually are, stay; --purge removes them,
-too. Operations on disk ([export.spool]) stay.
+		Short: "Remove what cniscope install added to this node",
+		Long: `Remove what cniscope install added to this node, and restore the previous state. Files that
+you changed, such as the configuration file, stay unless you add --purge. The spool
+([export.spool]) always stays.
 
-It does not restart containerd, and tells you if that is needed.`,
+It does not restart containerd, and prints whether you need to.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := install.NewRemoval(install.Options{Root: root}, purge)
@@ -29,8 +29,8 @@ It does not restart containerd, and tells you if that is needed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&purge, "purge", false, "remove also files that were changed since they were installed")
-	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
-	f.StringVar(&root, "root", root, "uninstall from the tree below this folder")
+	f.BoolVar(&purge, "purge", false, "also remove files that you changed")
+	f.BoolVar(&dryRun, "dry-run", false, "print the changes as a unified diff, and change nothing")
+	f.StringVar(&root, "root", root, "uninstall from the file tree below this directory")
 	return cmd
 }

@@ -76,9 +76,9 @@ func versionCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and what it was built from",
-		Long: `Print the version, the platform, the version of Go that compiled it, and the commit it was
-built from, with its date. cniscope --version prints the same.`,
+		Short: "Print the version and its commit",
+		Long: `Print the version, the platform, the version of Go, and the commit with its date.
+cniscope --version prints the same.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printBuild(cmd.OutOrStdout(), thisBuild(), format)

@@ -28,11 +28,12 @@ func whyCmd() *cobra.Command {
 node history, earliest first, and its calls in progress. Slow and failed ones are drawn as "show"
 draws them, with verdict and remedy.
 
-It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
-10,000 operations of the node since it started, a line for each, and the last slow and failed ones
-whole. A pod with hostNetwork has none.
+It needs no backend and no spool, and does not depend on sampling. cniscope holds one line for each
+of the last 10,000 setups and teardowns since it started, and the last slow and failed ones in full. A
+pod with hostNetwork has none.
 
-It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`,
+It asks the running cniscope. Needs root. From another machine, run
+kubectl cniscope why.`,
 		Example: `  cniscope why shop/web-0
   cniscope why web-0                         of any namespace
   cniscope why shop/web-0 -o json | jq -r '.operations[-1].verdict'`,
@@ -45,9 +46,9 @@ It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`
 		},
 	}
 	w.file.flag(cmd)
-	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only the newest setups and teardowns, this many")
+	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
 	command.Formerly(cmd, "last", "limit")
-	cmd.Flags().DurationVar(&w.since, "since", 0, "only what ended within this time, such as 1h or 1d")
+	cmd.Flags().DurationVar(&w.since, "since", 0, "only setups and teardowns of this last duration, such as 1h or 1d")
 	formatFlag(cmd, &w.format)
 	colorFlag(cmd, &w.color)
 	return cmd

@@ -18,15 +18,15 @@ func doctorCmd(o *options) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use:   "doctor NODE...|--all-nodes",
-		Short: "Say what is wrong with the nodes' pod networks, and what to do",
+		Short: "Report why pods on the nodes get no network",
 		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
 groups similar findings and lists the affected nodes, with the evidence of the first node and the
 remedy. Problems (✗) come first, then warnings (!), then notes (·).
 
 A node examines itself up to twice a minute, so an answer may be 30 s old.
 
-The exit code is 0 if every node answered and nothing was found, 1 if a problem or a warning was, and
-3 if nothing was found, but a node did not answer or could not make a check.`,
+The exit code is 0 if every node answered and nothing was found. It is 1 if a problem or a warning was
+found, and 3 if nothing was found but a node did not answer or could not make a check.`,
 		Example: `  kubectl cniscope doctor --all-nodes
   kubectl cniscope doctor node-7 node-9
   kubectl cniscope doctor --all-nodes -o json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'`,

@@ -66,18 +66,18 @@ func formerly(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func rootCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-cniscope",
-		Short: "Ask a cluster why its pods' networks are slow",
-		Long: `kubectl cniscope asks the cniscope on each node what it has seen: why a pod's network took
-so long, what hangs now, what is wrong with nodes, and what costs a whole fleet most.
+		Short: "Explain why pods get their network late or not at all",
+		Long: `kubectl cniscope queries the cniscope on each node: why a pod's network setup was slow, which
+calls hang now, why nodes give pods no network, and which causes cost the cluster most.
 
-  kubectl cniscope why web-0             where a pod's seconds went, and what to do
-  kubectl cniscope top                   the last hour's slow and failed calls, by cause, node, plugin
-  kubectl cniscope ps -A                 CNI calls in progress, on all nodes
-  kubectl cniscope doctor --all-nodes    what is wrong with the nodes, findings that are alike together
-  kubectl cniscope record web-0          a recording that "cniscope show" draws
+  kubectl cniscope why web-0             verdict, remedy and waterfall of a pod's setups
+  kubectl cniscope top                   causes of slow and failed CNI calls in the last hour
+  kubectl cniscope ps -A                 CNI calls in progress on all nodes
+  kubectl cniscope doctor --all-nodes    why pods on the nodes get no network
+  kubectl cniscope record web-0          a recording, which "cniscope show" draws
 
-It uses your Kubernetes permissions: the Role cniscope-operator in cniscope's namespace. If a right
-is missing, the error names the command that grants it.
+It uses your Kubernetes permissions: the Role cniscope-operator in cniscope's namespace. If a
+permission is missing, the error names the command that grants it.
 
 The nodes are queried concurrently. If a node does not answer, its name is printed with the
 answers of the others, and the exit code is 3.`,

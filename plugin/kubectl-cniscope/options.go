@@ -39,9 +39,9 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.StringVar(&o.home, "cniscope-namespace", o.home,
 		"where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", "+
 			"else wherever it is found)")
-	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
-	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
-	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
+	set.StringSliceVar(&o.nodes, "node", nil, "query these nodes only")
+	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are queried at the same time")
+	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long to wait for the answer of one node")
 	set.StringVarP(&o.format, "output", "o", o.format, "text or json")
 	kube := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.kube.AddFlags(kube)

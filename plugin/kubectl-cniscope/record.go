@@ -23,12 +23,11 @@ func recordCmd(o *options) *cobra.Command {
 	r := recording{options: o, length: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "record POD|node/NODE [FILE]",
-		Short: "Record what happens to a pod's network, or on a node, into a file that cniscope show draws",
-		Long: `Record what happens from now on, for --for or until Ctrl-C: of one pod, or of everything on one
-node. The file is as "cniscope record" writes it on the node: without raw arguments, environments or
-configurations.
+		Short: "Record the CNI calls of a pod or of a node into a file",
+		Long: `Record the CNI calls of one pod, or of all pods of one node, for --for or until Ctrl-C. "cniscope
+show" draws the file. It contains no raw arguments, environment variables or configurations.
 
-A pod that keeps failing is set up again and again: record it, and wait for the next attempt.`,
+kubelet retries a pod that fails. Start the recording and wait for the next attempt.`,
 		Example: `  kubectl cniscope record web-0                          30 s, into web-0.rec.gz
   kubectl cniscope record node/node-7 n7.rec.gz --for 2m
   cniscope show --html n7.rec.gz > n7.html`,
@@ -44,8 +43,8 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 			return r.run(cmd, args[0])
 		}),
 	}
-	cmd.Flags().DurationVar(&r.length, "for", r.length, "for how long, "+length(control.MaxRecord)+" at most")
-	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, - for standard output (default NAME.rec.gz)")
+	cmd.Flags().DurationVar(&r.length, "for", r.length, "how long to record, up to "+length(control.MaxRecord))
+	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, or standard output (-) (default NAME.rec.gz)")
 	_ = cmd.Flags().MarkHidden("output") // FILE was named by it up to 0.2
 	cmd.Flags().BoolVar(&r.overwrite, "overwrite", false, "replace the file if it exists")
 	return cmd

@@ -20,9 +20,9 @@ func topCmd(o *options) *cobra.Command {
 	all, since := false, time.Hour
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Count what was slow or failed in the last hour, by cause, node and plugin",
-		Long: `Count the verdicts of the last hour on all nodes: the causes of slow and failed CNI calls, with
-nodes, plugins, the worst call and the remedy.
+		Short: "Rank the causes of slow and failed CNI calls of all nodes",
+		Long: `Rank the causes of slow and failed CNI calls of the last hour on all nodes, with nodes, plugins, the
+worst call and the remedy.
 
 It covers all namespaces; -n selects one.
 
@@ -38,8 +38,8 @@ Each node keeps its last 10,000 pod setups and teardowns, which may be less than
 			return top(cmd, o, all, since)
 		}),
 	}
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
-	cmd.Flags().DurationVar(&since, "since", since, "how far back")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all namespaces")
+	cmd.Flags().DurationVar(&since, "since", since, "look back this far")
 	return cmd
 }
 

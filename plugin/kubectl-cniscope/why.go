@@ -33,9 +33,8 @@ func whyCmd(o *options) *cobra.Command {
 		Long: `Explain why a pod's network setup was slow or failed: the pod's Events, then each setup and teardown
 in its node's history with verdict and remedy. Slow and failed ones are drawn as by "cniscope show".
 
-All nodes are asked for a deleted pod. Events need the right to read them (role view), the rest the
-Role cniscope-operator in cniscope's namespace. If a permission is missing, it is named and the rest
-is printed.`,
+For a deleted pod, why asks all nodes. Events need the role view, and the rest needs the Role
+cniscope-operator in cniscope's namespace. If you lack one of them, why names it and prints the rest.`,
 		Example: `  kubectl cniscope why web-0
   kubectl cniscope why shop/web-0            the same as -n shop
   kubectl cniscope why web-0 -o json | jq -r '.operations[-1].verdict'`,
@@ -47,7 +46,7 @@ is printed.`,
 			return w.run(cmd, args[0])
 		}),
 	}
-	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only the newest setups and teardowns, this many")
+	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
 	cmd.Flags().StringVar(&w.color, "color", "auto", "auto, always or never")
 	return cmd
 }
