@@ -37,7 +37,7 @@ func installCmd() *cobra.Command {
 	as, ways := string(install.Service), []string{string(install.Service), string(install.Plugin)}
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Install cniscope on this node and register it with containerd",
+		Short: "Install cniscope on this node and connect it to containerd",
 		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
 /opt/bin/cniscope where /usr is read-only), its configuration file (/etc/cniscope/cniscope.toml), and one
 of two:
