@@ -23,8 +23,7 @@ type Change struct {
 	Present bool
 	// Image is a kernel path (`\Device\HarddiskVolume3\…\bridge.exe`) or a file name; an end may have its first 14
 	// characters.
-	Image string
-	// CommandLine is the system logger's.
+	Image       string
 	CommandLine string
 }
 
@@ -33,7 +32,6 @@ type Taker interface {
 	// Soon reports a start after about 25 ms, so that the process can be read. Take follows. created is 0 if unknown.
 	Soon(pid uint32, created int64)
 	Take(Change)
-	// Lost reports n lost events.
 	Lost(n uint64)
 	// Advance reports that all changes before read (ns) were taken.
 	Advance(read int64)
@@ -48,12 +46,10 @@ type Options struct {
 
 // Stats counts a Session's events.
 type Stats struct {
-	// Events counts delivered events, Changes the changes that resulted.
 	Events, Changes uint64
 	// Unknown counts process events of unsupported versions, Malformed too short ones, by keys like "Kernel-Process start
 	// v9".
-	Unknown, Malformed map[string]uint64
-	// LostEvents and LostBuffers count what Windows lost.
+	Unknown, Malformed      map[string]uint64
 	LostEvents, LostBuffers uint64
 	// Late counts changes that came after their turn, Single those that only one session reported.
 	Late, Single uint64

@@ -53,7 +53,6 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	return lost, errors.Join(err, os.Rename(part, o.File))
 }
 
-// record waits until ctx or the session ends, and stops the session.
 func (l *logger) record(ctx context.Context) (lost Losses, err error) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()

@@ -98,7 +98,6 @@ func (l *logger) open(take func(*Record)) error {
 	return nil
 }
 
-// process delivers records until the session stops.
 func (l *logger) process() error {
 	return call(processTrace, uintptr(unsafe.Pointer(&l.trace)), 1, 0, 0)
 }
@@ -133,7 +132,6 @@ func (l *logger) losses() (events, buffers uint64, err error) {
 	return events, buffers, nil
 }
 
-// stop ends process.
 func (l *logger) stop() error {
 	return call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(newProperties())), controlStop)
 }

@@ -25,8 +25,7 @@ func (w What) String() string {
 
 // Process is one record. Fields that its provider lacks are zero.
 type Process struct {
-	What What
-	// Provider is KernelProcess or SystemProcess.
+	What        What
 	Provider    GUID
 	Version     uint8
 	Time        int64
@@ -36,8 +35,7 @@ type Process struct {
 	// Code is the exit code; 259 from the system logger means running.
 	Code uint32
 	// Image is a kernel path in Kernel-Process starts, its first 14 characters in ends, else a file name.
-	Image string
-	// CommandLine is the system logger's.
+	Image       string
 	CommandLine string
 }
 
@@ -87,7 +85,6 @@ func kindOf(r *Record) What {
 	return 0
 }
 
-// kernelProcess returns false for an unsupported version.
 func kernelProcess(p *Process, from *payload) bool {
 	switch {
 	case p.What == End && p.Version <= 2:
@@ -139,7 +136,6 @@ func kernelEnd(p *Process, from *payload) {
 	p.Image = from.ansi()
 }
 
-// systemProcess returns false for an unsupported version.
 func systemProcess(p *Process, from *payload) bool {
 	if p.Version > 5 {
 		return false

@@ -25,9 +25,7 @@ type Sequencer struct {
 
 type pending struct {
 	Change
-	// told has the time of each provider's report.
-	told map[GUID]int64
-	// Number in order of arrival.
+	told  map[GUID]int64
 	order uint64
 }
 

@@ -14,8 +14,7 @@ import (
 const (
 	flushEvery = 20 * time.Millisecond
 	// A change may be 35 ms late.
-	window = flushEvery + 35*time.Millisecond
-	// advanceEvery is the interval of deliveries, askEvery that of queries for losses.
+	window       = flushEvery + 35*time.Millisecond
 	advanceEvery = 10 * time.Millisecond
 	askEvery     = time.Second
 	// waitingMax bounds decoded records; beyond it Windows buffers.

@@ -28,7 +28,6 @@ type Seen struct {
 	Source string        // "etw" or "snapshots"
 	Why    string        // why Source is not "etw"
 	Took   time.Duration // from the process's start to its report
-	// Unread is why the process's environment is unreadable.
 	Unread string
 }
 

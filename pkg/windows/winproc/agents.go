@@ -20,15 +20,13 @@ const (
 	after = int64(90 * time.Second)
 	// Other programs that are read per second, about 50 µs each.
 	strangersMax = 100
-	// workMax bounds concurrent programs of agents.
-	workMax = 256
+	workMax      = 256
 )
 
 // agents finds work for pods outside of plugins: a program with a sandbox's id or adapter's name works for it, and its
 // parent is an agent. Windows reports no named pipe connections.
 type agents struct {
-	r *reader
-	// Globs of agents' programs.
+	r         *reader
 	names     []string
 	sandboxes evidence.Sandboxes
 	plugins   map[event.Process]*event.Call
@@ -47,7 +45,6 @@ type work struct {
 	told    bool
 }
 
-// due is the start of w, or its end.
 type due struct {
 	time int64
 	w    *work
@@ -66,7 +63,6 @@ func keyOf(pid uint32, created Filetime) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }
 
-// open reports whether work for a pod is possible.
 func (a *agents) open() bool {
 	if len(a.sandboxes) > 0 {
 		return true
@@ -122,7 +118,6 @@ func (a *agents) began(e Entry) {
 	a.read(w)
 }
 
-// Unreadable ones are dropped.
 func (a *agents) read(w *work) {
 	if done, _ := w.look(); !done {
 		return

@@ -13,7 +13,6 @@ type Memory interface {
 	// Block returns the address of the process environment block (PEB), and whether it is of a 32-bit program on 64-bit
 	// Windows.
 	Block() (address uint64, narrow bool, err error)
-	// Read fills b.
 	Read(address uint64, b []byte) error
 }
 
@@ -74,7 +73,6 @@ func Told(m Memory) (p Parameters, err error) {
 	return p, r.err
 }
 
-// words reads memory until the first error.
 type words struct {
 	m    Memory
 	word uint64

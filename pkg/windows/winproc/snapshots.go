@@ -19,8 +19,7 @@ type Snapshots struct {
 	interval time.Duration
 	// cheapest is the fastest snapshot's time, which excludes preemption.
 	cheapest time.Duration
-	// changed receives each new interval.
-	changed func(time.Duration)
+	changed  func(time.Duration)
 }
 
 // intervals are tried in order; the first within the CPU share is used.

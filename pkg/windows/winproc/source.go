@@ -23,7 +23,6 @@ const (
 	tickEvery = int64(20 * time.Millisecond)
 	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
-	// Interval between publications of counters.
 	countEvery = int64(200 * time.Millisecond)
 	// For how long processes that outlive their plugin are followed.
 	outlive = 30 * time.Second
@@ -83,7 +82,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return s.teller.Run(ctx, r)
 }
 
-// reader is the state of one Run.
 type reader struct {
 	*Source
 	*looker
@@ -115,7 +113,6 @@ func newReader(s *Source, sink event.Sink) *reader {
 	return r
 }
 
-// clock returns the monotonic one.
 func (r *reader) clock() int64 {
 	mono, wall := r.options.System.Clocks()
 	r.ahead = wall - mono
@@ -263,7 +260,6 @@ func (r *reader) began(c etw.Change) {
 	w.began = c.Time
 }
 
-// runs drops unrelated processes.
 func (r *reader) runs(pid uint32, at int64, w *watched) {
 	r.tracker.Take(proctracker.Notice{Kind: proctracker.Runs, PID: pid, Time: at})
 	if w != nil {

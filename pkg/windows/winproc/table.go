@@ -64,7 +64,6 @@ type End struct {
 
 // Options of a Source.
 type Options struct {
-	// Processes bounds the followed processes.
 	Processes int
 	Arguments arguments.Mode
 	// Globs of agents' programs, without ".exe".

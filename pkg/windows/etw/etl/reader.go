@@ -156,7 +156,6 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// records returns a buffer's records; after an error, the readable ones.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
 	if h.flags&flagCompressed != 0 {
