@@ -27,7 +27,6 @@ const nriPlugin = "io.containerd.nri.v1.nri"
 // overlay maps paths to planned content; nil is a removed file.
 type overlay map[string]*content
 
-// configuration is containerd's main file and its imports.
 type configuration struct {
 	files []configFile
 	major int // containerd's version, which decides how files are merged

@@ -14,13 +14,11 @@ import (
 type desired struct {
 	path string
 	*content
-	// insertion is the only addition to a file that cniscope did not create.
 	insertion *insertion
 	// replace makes an existing file that was not installed an error.
 	replace bool
 }
 
-// wish is the intended installation.
 type wish struct {
 	files   []desired
 	notes   []string
@@ -93,7 +91,6 @@ func unitFor(program string) string {
 	return strings.ReplaceAll(configs.Unit, programs()[0], program)
 }
 
-// options returns cniscope.toml for this node's paths.
 func options(socket, address, networks string) string {
 	text := configs.Options
 	for _, o := range []struct{ key, usual, is string }{
@@ -106,7 +103,6 @@ func options(socket, address, networks string) string {
 	return text
 }
 
-// containerd adds what containerd's configuration lacks to the wish.
 func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p *platform) (*configuration, error) {
 	main := o.config()
 	over, err := t.without(m, main)
@@ -129,7 +125,6 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 	return t.complete(o, c, w, p, over)
 }
 
-// without returns the files without cniscope's additions.
 func (t tree) without(m *manifest, main string) (overlay, error) {
 	over := overlay{}
 	for _, e := range m.Files {
@@ -147,7 +142,6 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 	return over, nil
 }
 
-// complete extends the wish, then checks the result as containerd reads it.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
 	if err := w.possible(o, c); err != nil {
 		return nil, err
@@ -239,7 +233,6 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	return desired{path: main, content: old.with(text), insertion: &in}, nil
 }
 
-// found completes the path of containerd's configuration, by platform or running containerd.
 func (o Options) found(ctx context.Context, t tree, p *platform) Options {
 	switch {
 	case o.ContainerdConfig != "":

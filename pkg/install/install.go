@@ -101,7 +101,6 @@ func NewRemoval(o Options, purge bool) (*Plan, error) {
 	return p, p.record()
 }
 
-// drop removes manifest and created directories.
 func (p *Plan) drop(m *manifest) error {
 	p.manifest = nil
 	for _, dir := range m.Folders {
@@ -149,7 +148,6 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-// leftovers lists created directories that now contain other files.
 func (p *Plan) leftovers() (notes []string) {
 	if p.manifest != nil {
 		return nil

@@ -54,7 +54,6 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// unfit explains why a directory is not writable or, live, does not allow execution.
 func unfit(dir string, live bool) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
@@ -67,7 +66,6 @@ func unfit(dir string, live bool) error {
 	return nil
 }
 
-// running returns the process that listens on a socket, and its start.
 func running(ctx context.Context, address string) (pid int, started time.Time, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
@@ -161,7 +159,6 @@ func (s *systemd) job(
 	}
 }
 
-// process returns a unit's main process, or 0, and its status text.
 func (s *systemd) process(ctx context.Context, unit string) (pid int, says string) {
 	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "MainPID"); err == nil {
 		n, _ := p.Value.Value().(uint32)
@@ -173,7 +170,6 @@ func (s *systemd) process(ctx context.Context, unit string) (pid int, says strin
 	return pid, says
 }
 
-// state returns a unit's state ("active", "failed") and load state ("loaded", "masked", "not-found").
 func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {
 	p, err := s.conn.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 func ownerOf(fs.FileInfo) (uid, gid int) { return 0, 0 }
 
-// lockTree fails: installation needs Linux.
 func lockTree(string, bool) (release func(), err error) {
 	return nil, errors.New("cniscope is installed on Linux only")
 }

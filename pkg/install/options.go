@@ -56,7 +56,6 @@ const (
 	beforeFolder = stateFolder + "/before"
 )
 
-// manifest records installed files.
 type manifest struct {
 	Version int      `json:"version"` // of the format
 	Choice  Choice   `json:"choice"`

@@ -20,7 +20,6 @@ const (
 // packaged reports whether a package owns program and unit. An installation then configures containerd only.
 func (t tree) packaged() bool { return t.exists(packagedProgram) && t.exists(packagedUnit) }
 
-// packager returns "deb" or "rpm".
 func (t tree) packager() string {
 	if !t.packaged() {
 		return ""
@@ -142,7 +141,6 @@ func (t tree) wishPackaged(w *wish, o Options) error {
 	return nil
 }
 
-// optionsNow returns the options below root, or the defaults.
 func (t tree) optionsNow() (config.Options, error) {
 	return config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
 }

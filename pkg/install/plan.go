@@ -119,7 +119,6 @@ func (p *Plan) folders(path string) {
 	}
 }
 
-// remove also removes a changed file if purge is set.
 func (p *Plan) remove(e entry, purge bool) error {
 	now, err := p.tree.at(e.Path, e.Path == enabledLink)
 	if err != nil || now == nil {
@@ -143,7 +142,6 @@ func (p *Plan) remove(e entry, purge bool) error {
 	}
 }
 
-// forContainerd reports whether containerd reads the file.
 func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }

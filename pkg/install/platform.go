@@ -60,7 +60,6 @@ func (p *platform) sealedError() error {
 		"first", p.name, daemonSet)
 }
 
-// refuse returns the error for lines that the platform must write.
 func (p *platform) refuse(lines string) error {
 	return fmt.Errorf("%s is written by %s, so changes in it are lost; add these lines where docs/platforms.md says for "+
 		"%s:\n\n%s\nThen install everything else: cniscope install --no-containerd",

@@ -39,12 +39,10 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
-// ofPackage reports whether a package owns the service, before and after.
 func (p *Plan) ofPackage() bool {
 	return p.tree.packaged() && !p.touches(func(s Step) bool { return s.Path == unitFile })
 }
 
-// disabled reports whether the service was disabled after its installation.
 func (p *Plan) disabled() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
 }
@@ -120,7 +118,6 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 	return []string{what}
 }
 
-// back restores the services after the files.
 func (s *services) back(ctx context.Context) error {
 	if s.systemd == nil {
 		return nil

@@ -15,16 +15,12 @@ type Status struct {
 	Package string `json:"package,omitempty"`
 	Choice  Choice `json:"choice"`
 	// Files are "as installed", "changed since" or "missing".
-	Files []File `json:"files,omitempty"`
-	// Unit is the systemd unit's state, such as "active".
-	Unit string `json:"unit,omitempty"`
-	// UnitSays is the unit's status text.
+	Files      []File     `json:"files,omitempty"`
+	Unit       string     `json:"unit,omitempty"`
 	UnitSays   string     `json:"unit_says,omitempty"`
 	Containerd Containerd `json:"containerd"`
-	// Running is the cniscope that observes this node.
-	Running *Running `json:"running,omitempty"`
-	// Unknown lists failed checks with reasons.
-	Unknown []string `json:"unknown,omitempty"`
+	Running    *Running   `json:"running,omitempty"`
+	Unknown    []string   `json:"unknown,omitempty"`
 
 	unitPID int
 	crio    bool   // CRI-O without containerd

@@ -58,7 +58,6 @@ func (t tree) release() (names []string) {
 
 func (t tree) is(name string) bool { return slices.Contains(t.release(), name) }
 
-// osRelease parses NAME=value, quoted or not, with escapes.
 func osRelease(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

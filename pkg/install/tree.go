@@ -25,7 +25,6 @@ type tree struct {
 
 func newTree(root string, on disk.FS) tree { return tree{root, disk.Or(on), new(error)} }
 
-// live reports whether the tree is the running system.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 
 // file returns the path on disk with links resolved, which stay inside an image.
@@ -76,7 +75,6 @@ func (t tree) sound() error {
 
 func (t tree) read(path string) (*content, error) { return t.at(path, false) }
 
-// glob returns matches as paths of the tree.
 func (t tree) glob(pattern string) ([]string, error) {
 	dir, err := t.file(filepath.Dir(pattern))
 	if err != nil {
