@@ -20,7 +20,6 @@ type Item = spool.Operation
 
 // Options configure a Queue.
 type Options struct {
-	// Name names the destination in the log and in Stats.
 	Name string
 	// Items bounds waiting items; default 512.
 	Items int

@@ -39,9 +39,8 @@ type Stats struct {
 	Unwanted uint64
 	// RefusedSpans counts spans that the destination refused in operations that it accepted.
 	RefusedSpans uint64
-	// Retries counts failed requests that are sent again.
-	Retries uint64
-	Panics  uint64
+	Retries      uint64
+	Panics       uint64
 	// LastError and SpoolError are the latest, without control characters.
 	LastError, SpoolError string
 	// FailingSince is the time of the first failed request since the last success; zero after a success.

@@ -88,7 +88,6 @@ func (s *storer) tend(now time.Time) {
 	}
 }
 
-// forgot counts operations that the spool removed, if there was a destination for them.
 func (q *Queue) forgot(d spool.Dropped) {
 	if q.sender == nil {
 		return
