@@ -24,9 +24,8 @@ type Spent struct {
 	Time  float64 `json:"time_ms"`
 	Share float64 `json:"share"`
 	// The worst call's remedy, or a general remedy.
-	Remedy string `json:"remedy,omitempty"`
-	// The call with the most time for the cause.
-	Worst *Example `json:"worst,omitempty"`
+	Remedy string   `json:"remedy,omitempty"`
+	Worst  *Example `json:"worst,omitempty"`
 }
 
 // Example is one call.

@@ -90,7 +90,6 @@ func times(r float64) string {
 	return "×" + ratio(r)
 }
 
-// ratio formats two significant digits: 0.052, 1.6, 22.
 func ratio(r float64) string {
 	if r >= 10 {
 		return strconv.FormatFloat(r, 'f', 0, 64)

@@ -30,8 +30,7 @@ func (l Limits) Set() bool {
 type Crossing struct {
 	Pod string
 	// "CNI ADD eth0".
-	Call string
-	// The option's name, and the excess.
+	Call  string
 	Limit string
 	By    string
 }

@@ -51,15 +51,14 @@ type page struct {
 	problems          int
 	slowest           []head // without a problem, slowest first
 	all, failed, slow int
-	// Calls without a problem, and those beyond a limit.
-	others, crossing int
-	account          *account
-	pods             *distinct
-	first, last      uint64
-	origin           map[string]bool
-	rows             int
-	written          *int64 // bytes
-	LeftOut          int
+	others, crossing  int
+	account           *account
+	pods              *distinct
+	first, last       uint64
+	origin            map[string]bool
+	rows              int
+	written           *int64 // bytes
+	LeftOut           int
 }
 
 type head struct {
@@ -85,7 +84,6 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// problemStates is ordered, worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
 func (p *page) worst(state string) {

@@ -23,11 +23,10 @@ type lost struct {
 
 type spent struct {
 	Segments []segment
-	// The largest causes, the others, and parts without slowness.
-	Lost []lost
-	Few  *fewCauses
-	Rest string
-	All  string
+	Lost     []lost
+	Few      *fewCauses
+	Rest     string
+	All      string
 }
 
 // Spent returns the time of all calls; nil for 0.

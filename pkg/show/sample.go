@@ -169,7 +169,6 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// of returns the calls that can have a row, and their time.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()

@@ -20,12 +20,11 @@ type Statistics struct {
 	Pods   int    `json:"pods"`
 	Failed int    `json:"failed"`
 	// Slow calls exceeded a threshold, as a whole or in a part. Partial were incompletely observed.
-	Slow    int     `json:"slow"`
-	Partial int     `json:"partial"`
-	Sum     float64 `json:"sum_ms"`
-	// Causes first.
-	Spent []Spent      `json:"spent"`
-	Kinds []KindOfCall `json:"kinds"`
+	Slow    int          `json:"slow"`
+	Partial int          `json:"partial"`
+	Sum     float64      `json:"sum_ms"`
+	Spent   []Spent      `json:"spent"`
+	Kinds   []KindOfCall `json:"kinds"`
 }
 
 // KindOfCall is the calls of one command and interface name ("CNI ADD eth0").
@@ -49,7 +48,6 @@ type Statistic struct {
 	Share float64 `json:"share"`
 }
 
-// p99Least is the minimum number of values for a p99.
 const p99Least = 100
 
 // Distribution is in milliseconds, with interpolated quantiles.
@@ -93,7 +91,6 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// compareBy orders runs, delegated plugins, commands, other spans, parts, causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {

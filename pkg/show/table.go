@@ -66,7 +66,6 @@ func (p *painter) spent(all []Spent) {
 	}
 }
 
-// mixed is the heading if only some rows have a p99.
 const mixed = "p99/max"
 
 func high(kind KindOfCall) string {

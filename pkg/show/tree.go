@@ -118,7 +118,6 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether neighbors may be folded.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
 		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {

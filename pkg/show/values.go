@@ -61,7 +61,6 @@ func (v *values) total() float64 {
 	return sum(v.kept)
 }
 
-// thinned returns up to n values, evenly spaced.
 func thinned(values []float64, n int) []float64 {
 	if len(values) <= n {
 		return values

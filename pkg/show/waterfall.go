@@ -47,7 +47,6 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 	return p.flush(w)
 }
 
-// routine reports whether a call is for lo or a teardown, without a problem.
 func (o Options) routine(call *node) bool {
 	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
 }
