@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// notes writes the version's part of CHANGELOG.md and how to verify downloads.
 func notes(_ context.Context, r *release) error {
 	return r.create("release-notes.md", func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s\n\n---\n\nContainer image: `%s@%s`\n\nHow to check what you downloaded: "+
@@ -22,7 +21,6 @@ func notes(_ context.Context, r *release) error {
 	})
 }
 
-// readChangelog fails if the changelog lacks the version.
 func (r *release) readChangelog(draft bool) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
 	if err == nil {
@@ -39,7 +37,6 @@ func (r *release) readChangelog(draft bool) error {
 // heading matches a version's heading of Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
 var heading = regexp.MustCompile(`(?m)^##[ \t]+\[([^\]\n]+)\](.*)$`)
 
-// section returns a version's part without heading.
 func section(changelog, number string) (string, error) {
 	changelog = strings.ReplaceAll(changelog, "\r\n", "\n")
 	found := heading.FindAllStringSubmatchIndex(changelog, -1)

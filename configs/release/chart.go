@@ -50,7 +50,6 @@ func (a archive) chart(dir string) error {
 	})
 }
 
-// chartOf returns the release's Chart.yaml.
 func (r *release) chartOf(text []byte) ([]byte, error) {
 	lines := map[string]string{"version": r.Number, "appVersion": fmt.Sprintf("%q", r.Number)}
 	for key, value := range lines {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// checksums writes a file for `sha256sum -c`.
 func checksums(_ context.Context, r *release) error {
 	artifacts, err := os.ReadDir(r.Out)
 	if err != nil {

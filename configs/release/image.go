@@ -11,10 +11,8 @@ import (
 	"github.com/cniscope/cniscope/configs/image"
 )
 
-// imageName is the image's name without tag.
 const imageName = "ghcr.io/cniscope/cniscope"
 
-// containerImage packs all architectures as one OCI layout.
 func containerImage(_ context.Context, r *release) error {
 	err := r.create("cniscope_"+r.Number+"_image.tar.gz", func(w io.Writer) error {
 		zip := gzip.NewWriter(w)

@@ -58,7 +58,6 @@ func run(ctx context.Context) error {
 	return r.buildInto(ctx, target, all)
 }
 
-// A step builds one kind of artifact.
 type step struct {
 	name     string
 	build    func(context.Context, *release) error
@@ -130,7 +129,6 @@ func stopped(ctx context.Context, err error) error {
 	}
 }
 
-// publish moves the artifacts into place, or restores the previous ones.
 func publish(out, place, staging string) error {
 	former := filepath.Join(staging, "former")
 	if err := os.Rename(place, former); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -146,7 +144,6 @@ func publish(out, place, staging string) error {
 	return err
 }
 
-// lock locks dist for one build.
 func lock(dist string) (free func(), err error) {
 	if err := os.MkdirAll(dist, 0o755); err != nil {
 		return nil, err

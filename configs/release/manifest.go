@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 )
 
-// staticManifest writes examples/kubernetes for the release's image.
 func staticManifest(_ context.Context, r *release) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "examples", "kubernetes", "cniscope.yaml"))
 	if err == nil {

@@ -23,7 +23,6 @@ type module struct {
 	Uses          []string // imported modules
 }
 
-// A built is a program for one platform.
 type built struct{ file, of, goos, goarch string }
 
 func (r *release) programsBuilt() (all []built) {
@@ -73,7 +72,6 @@ type listed struct {
 	}
 }
 
-// look sets imports and licenses of a program's modules.
 func (r *release) look(ctx context.Context, modules map[string]*module, program built) error {
 	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps",
 		"-json=ImportPath,Imports,Standard,Module", program.of)

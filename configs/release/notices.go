@@ -35,7 +35,6 @@ func (r *release) notice(file string, modules map[string]*module) error {
 	return os.WriteFile(file, []byte(thirdParty(all)), 0o644)
 }
 
-// thirdParty returns each text once, below its modules.
 func thirdParty(modules map[string]*module) string {
 	owners := map[string][]string{}
 	for path, m := range modules {

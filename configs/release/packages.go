@@ -215,7 +215,6 @@ func packagedUnit() string {
 	return "# cniscope as a service. Changes of yours: systemctl edit cniscope.\n\n[Unit]\n" + unit
 }
 
-// copyright returns the machine-readable copyright file that Debian requires.
 func copyright(license []byte) string {
 	head := "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
 		"Upstream-Name: cniscope\nSource: https://github.com/cniscope/cniscope\n\n" +

@@ -16,10 +16,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// pluginName is what kubectl runs for `kubectl cniscope`.
 const pluginName = "kubectl-cniscope"
 
-// A platform is an operating system and an architecture of kubectl's plugin.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -66,7 +64,6 @@ func (r *release) archive(p platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s%s", pluginName, r.Number, p.os, p.arch, ending)
 }
 
-// plugin builds and packs kubectl's plugin with its licenses.
 func plugin(ctx context.Context, r *release) (err error) {
 	var all []built
 	for _, p := range r.platforms {
@@ -154,7 +151,6 @@ func (r *release) pluginZip(w io.Writer, p platform) error {
 	return errors.Join(add("kubectl_complete-cniscope.cmd", 0o755, []byte(completes)), z.Close())
 }
 
-// pluginFiles is for the SBOM.
 func (r *release) pluginFiles() (files []cdx.Component, err error) {
 	for _, p := range r.platforms {
 		file, err := programFile(fmt.Sprintf("%s_%s_%s_%s", pluginName, r.Number, p.os, p.arch), r.pluginProgram(p))

@@ -33,7 +33,6 @@ func (r *release) ldflags() string {
 		r.Time.Format(time.RFC3339))
 }
 
-// share generates man pages and completions.
 func share(ctx context.Context, r *release) error {
 	_, err := r.command(ctx, r.environment(), r.program(runtime.GOARCH), "docs", r.shared())
 	return err

@@ -16,10 +16,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// architectures are values of GOARCH.
 var architectures = []string{"amd64", "arm64"}
 
-// release is one version of one commit.
 type release struct {
 	Version string    // v0.2.0
 	Number  string    // 0.2.0
@@ -84,7 +82,6 @@ func (r *release) environment(more ...string) []string {
 	return append(append(os.Environ(), fixed...), more...)
 }
 
-// command runs in Root and returns the output.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = r.Root, env
@@ -96,7 +93,6 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// prepare rejects an invalid version or tree.
 func prepare(ctx context.Context, version, root string, draft bool) (*release, error) {
 	if err := checkVersion(version); err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// sbom writes CycloneDX documents, for the programs and for kubectl's plugin.
 func sbom(_ context.Context, r *release) error {
 	programs, err := r.programFiles()
 	if err != nil {
@@ -112,7 +111,6 @@ func library(path, version string, licenses []string) cdx.Component {
 	return c
 }
 
-// purl returns a module's package URL, by which scanners identify it.
 func purl(path, version string) string {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -72,7 +72,6 @@ func (a archive) file(from, to string, mode int64) error {
 	return err
 }
 
-// tree adds the files below dir in order of name.
 func (a archive) tree(dir, to string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
