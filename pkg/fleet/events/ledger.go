@@ -165,7 +165,6 @@ func (l *Ledger) Done(w *Write, how Outcome, now time.Time) {
 // LeftOut counts operations without an Event.
 func (l *Ledger) LeftOut() int { return l.leftOut }
 
-// waiting returns notices without an Event: failed and hung first, then oldest first.
 func (l *Ledger) waiting() (all []*series) {
 	for _, s := range l.all {
 		if s.written == 0 {
@@ -178,7 +177,6 @@ func (l *Ledger) waiting() (all []*series) {
 	return all
 }
 
-// least returns the newest notice of the lesser type's most frequent cause.
 func least(waiting []*series) *series {
 	kind, of := waiting[len(waiting)-1].Type, map[string]int{}
 	for _, s := range waiting {
@@ -193,7 +191,6 @@ func least(waiting []*series) *series {
 	return found
 }
 
-// grown returns series with an outdated Event, least recently written first.
 func (l *Ledger) grown() (all []*series) {
 	for _, s := range l.all {
 		if s.written > 0 && s.count > s.written {
