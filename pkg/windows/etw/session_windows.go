@@ -65,7 +65,6 @@ func (s *Session) begin(name string, system uint32, enable func(*logger) error) 
 	return nil
 }
 
-// take runs on a thread of ProcessTrace.
 func (s *Session) take(r *Record) {
 	s.mu.Lock()
 	p, ok := s.decoder.Decode(r)

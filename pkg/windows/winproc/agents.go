@@ -26,18 +26,16 @@ const (
 // agents finds work for pods outside of plugins: a program with a sandbox's id or adapter's name works for it, and its
 // parent is an agent. Windows reports no named pipe connections.
 type agents struct {
-	r         *reader
-	names     []string
-	sandboxes evidence.Sandboxes
-	plugins   map[event.Process]*event.Call
-	known     map[event.Process]bool
-	work      map[uint32]*work
-	queue     []due
-	// left are further reads until the next refill.
+	r              *reader
+	names          []string
+	sandboxes      evidence.Sandboxes
+	plugins        map[event.Process]*event.Call
+	known          map[event.Process]bool
+	work           map[uint32]*work
+	queue          []due
 	left, refilled int64
 }
 
-// work is a process that an agent may have started.
 type work struct {
 	*watched
 	key, up event.Process
@@ -193,7 +191,6 @@ func (a *agents) flush(until int64) {
 	}
 }
 
-// tell reports a program that names a sandbox, or that an agent started while one is open.
 func (a *agents) tell(w *work) {
 	im := w.image()
 	im.Env = nil

@@ -49,7 +49,6 @@ const (
 // triesMax lasts 0.1 s at an interval of 10 ms.
 const triesMax = 10
 
-// look reports whether the result is final.
 func (w *watched) look() (done bool, why string) {
 	if w.state != early {
 		return true, ""

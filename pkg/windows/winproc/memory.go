@@ -33,7 +33,6 @@ const (
 	commandMax     = 64 << 10
 )
 
-// layout has the offsets of start parameters for a word size.
 type layout struct {
 	word uint64
 	// parameters is RTL_USER_PROCESS_PARAMETERS in the PEB, to which the others refer.

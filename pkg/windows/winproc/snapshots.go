@@ -125,7 +125,6 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 	return changes
 }
 
-// endOf returns the latest possible end: when the PID was reused.
 func endOf(next Entry, now, ahead int64) int64 {
 	if next.Created != 0 {
 		return next.Created.unix() - ahead

@@ -185,7 +185,6 @@ func (r *reader) watch(e Entry) *watched {
 	return w
 }
 
-// open returns nil if the process exited, also if its PID was reused.
 func (r *reader) open(e Entry) Process {
 	p, err := r.options.System.Open(e.PID)
 	if err != nil {
@@ -267,7 +266,6 @@ func (r *reader) runs(pid uint32, at int64, w *watched) {
 	}
 }
 
-// release drops a runtime's child that is no plugin.
 func (r *reader) release(w *watched) {
 	if r.runtime(w.parent, w.created) && !w.told.command() {
 		r.drop(w)

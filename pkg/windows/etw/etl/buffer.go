@@ -19,7 +19,6 @@ const (
 	flagCompressed     = 0x40 // ETW_BUFFER_FLAG_COMPRESSED
 )
 
-// bufferHeader is a part of WMI_BUFFER_HEADER.
 type bufferHeader struct {
 	size  int // size in the file
 	used  int // used bytes after expansion, with the header
