@@ -177,7 +177,6 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
-// text returns a string at one of several key paths, from the last file.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {

@@ -160,7 +160,6 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 	return t.extend(o, c, w, over, text)
 }
 
-// possible finds settings that no drop-in can change.
 func (w *wish) possible(o Options, c *configuration) error {
 	if file, is := c.disabled(nriPlugin); is {
 		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: remove it there, or leave containerd as "+

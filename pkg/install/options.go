@@ -68,10 +68,9 @@ type manifest struct {
 const manifestVersion = 1
 
 type entry struct {
-	Path   string `json:"path"`
-	Digest string `json:"digest,omitempty"` // of the written content
-	Before string `json:"before,omitempty"` // digest of the file that cniscope up to 0.2.0 replaced
-	// Insertion replaces Digest in a file that cniscope did not create.
+	Path      string     `json:"path"`
+	Digest    string     `json:"digest,omitempty"` // of the written content
+	Before    string     `json:"before,omitempty"` // digest of the file that cniscope up to 0.2.0 replaced
 	Insertion *insertion `json:"insertion,omitempty"`
 }
 
@@ -102,7 +101,6 @@ func (m *manifest) entry(path string) (entry, bool) {
 	return m.Files[i], true
 }
 
-// halfDone reports whether an interrupted change may have left this content.
 func (m *manifest) halfDone(path string, now *content) bool {
 	was, unfinished := m.Unfinished[path]
 	return unfinished && now.digest() == was

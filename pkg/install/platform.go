@@ -48,7 +48,6 @@ func (t tree) platform() *platform {
 // crioAddress is the default of CRI-O's pkg/config.
 const crioAddress = "/var/run/crio/crio.sock"
 
-// crio reports whether the node has CRI-O and no containerd.
 func (t tree) crio() bool {
 	has := func(paths ...string) bool { return slices.ContainsFunc(paths, t.exists) }
 	return has("/etc/crio/crio.conf", "/etc/crio/crio.conf.d", "/usr/bin/crio", "/usr/local/bin/crio") &&

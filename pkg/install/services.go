@@ -144,7 +144,6 @@ func (p *Plan) containerdUnit() string {
 	return "containerd.service"
 }
 
-// containerdReads lists files that changed since containerd read them.
 func (p *Plan) containerdReads(ctx context.Context) (files []string) {
 	for _, s := range p.Steps {
 		switch {

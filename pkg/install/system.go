@@ -43,7 +43,6 @@ func (t tree) existing(dir string) string {
 	return dir
 }
 
-// release returns ID and ID_LIKE of os-release(5), in this order.
 func (t tree) release() (names []string) {
 	for _, path := range []string{"/etc/os-release", "/usr/lib/os-release"} {
 		c, err := t.read(path)

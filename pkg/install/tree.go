@@ -100,7 +100,6 @@ func (t tree) glob(pattern string) ([]string, error) {
 	return found, nil
 }
 
-// missing returns the directories to create for dir, from the top.
 func (t tree) missing(dir string) (dirs []string) {
 	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)

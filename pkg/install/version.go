@@ -42,7 +42,6 @@ var errVersion = errors.New("containerd's version is not known")
 
 const remembered = "as given before"
 
-// version returns the running containerd's version, else the given one, else the configuration's.
 func (t tree) version(ctx context.Context, o Options, m *manifest, c *configuration) (Version, error) {
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
