@@ -91,7 +91,7 @@ func (p *page) worst(state string) {
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose selects the listed problems and the causes' examples. Failed calls use up to half if there are slow ones.
+// choose gives failed calls up to half of the list if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// restLeast is the minimum share of a part in Rest.
 const restLeast = 0.01
 
 type segment struct {

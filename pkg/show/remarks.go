@@ -99,7 +99,6 @@ func (n *node) found() string {
 	return strings.Join(all, ", ")
 }
 
-// own returns the values of cniscope.KIND.* attributes.
 func (n *node) own() string {
 	var all []string
 	for _, a := range n.Attributes {

@@ -33,7 +33,6 @@ func (n *node) took() time.Duration {
 	return time.Duration(n.EndTimeUnixNano - n.StartTimeUnixNano)
 }
 
-// until returns the part of n's time before t, from 0 to 1.
 func (n *node) until(t uint64) float64 {
 	whole := float64(max(1, n.EndTimeUnixNano-n.StartTimeUnixNano))
 	return min(1, max(0, float64(int64(t-n.StartTimeUnixNano))/whole))
