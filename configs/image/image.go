@@ -25,7 +25,6 @@ type Spec struct {
 	Architectures   []string // values of GOARCH
 }
 
-// labels returns the image labels that the Dockerfile cannot contain.
 func (s Spec) labels() map[string]string {
 	labels := map[string]string{}
 	if s.Version != "" {

@@ -107,7 +107,6 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 	return manifest, err
 }
 
-// close adds the index of all architectures and returns its digest.
 func (l *layout) close(name string, images []ocispec.Descriptor) (string, error) {
 	all, err := l.object(ocispec.MediaTypeImageIndex, ocispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2},

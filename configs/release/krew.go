@@ -8,8 +8,6 @@ import (
 	"text/template"
 )
 
-// krew writes the manifest for krew (kubectl's plugin manager), for `kubectl krew install --manifest=FILE` and krew's
-// index.
 func krew(_ context.Context, r *release) error {
 	type archived struct{ OS, Arch, URI, SHA256, Bin string }
 	var all []archived

@@ -61,7 +61,6 @@ func (r *release) linked(ctx context.Context, programs []built) (modules map[str
 	return modules, goVersion, nil
 }
 
-// listed is one package in the output of `go list -json`.
 type listed struct {
 	ImportPath string
 	Imports    []string

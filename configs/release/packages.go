@@ -43,7 +43,6 @@ func formats() []format {
 	}
 }
 
-// packages builds cniscope_NUMBER_{amd64,arm64}.deb and cniscope-NUMBER.{x86_64,aarch64}.rpm.
 func packages(ctx context.Context, r *release) error {
 	stage := filepath.Join(r.Work, "packages")
 	if err := r.stagePackages(stage); err != nil {
@@ -162,8 +161,6 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	return all
 }
 
-// stagePackages writes files in the packages' form: the unit for /usr/bin, compressed man pages, Debian's
-// documentation.
 func (r *release) stagePackages(stage string) error {
 	pages, err := filepath.Glob(filepath.Join(r.shared(), "man/man*/*"))
 	if err == nil && len(pages) == 0 {

@@ -41,7 +41,6 @@ func (r *release) program(arch string) string {
 	return filepath.Join(r.Work, "bin", "linux-"+arch, "cniscope")
 }
 
-// shared returns the directory of files for /usr/share, such as man/man1 and bash-completion/completions.
 func (r *release) shared() string { return filepath.Join(r.Work, "share") }
 
 func (r *release) create(name string, write func(io.Writer) error) error {
@@ -119,7 +118,6 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	return r, r.checkTag(ctx, draft)
 }
 
-// checkVersion accepts versions such as v1.2.3 and v1.2.3-rc.1.
 func checkVersion(version string) error {
 	const form = "VERSION=v1.2.3, or v1.2.3-rc.1 for one before it"
 	switch {

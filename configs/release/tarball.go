@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 )
 
-// tarballs contain the files that `make install` installs.
 func tarballs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		if err := ctx.Err(); err != nil {
