@@ -11,11 +11,11 @@ const (
 
 // Questions of ask.
 const (
-	Calls      = "calls"      // as `cniscope ps --format json`
+	Calls      = "calls"      // as `cniscope ps -o json`
 	Operations = "operations" // node history, one line each
 	Spans      = "spans"      // OTLP of one operation
-	Node       = "node"       // as `cniscope status --format json`
-	Doctor     = "doctor"     // as `cniscope doctor --format json`
+	Node       = "node"       // as `cniscope status -o json`
+	Doctor     = "doctor"     // as `cniscope doctor -o json`
 	Record     = "record"
 )
 

@@ -68,7 +68,7 @@ type Reader struct {
 var ErrNoReaders = errors.New("no cniscope that can be asked")
 
 // Readers returns one sidecar per node, doubtful first. An empty namespace means DefaultNamespace, then all. The
-// error is a *Refusal or wraps ErrNoReaders. Several namespaces are an error: a fake sidecar could collect tokens.
+// error is a *Refusal or wraps ErrNoReaders. Several namespaces are an error: one may hold fake sidecars.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)

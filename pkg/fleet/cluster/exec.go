@@ -89,7 +89,6 @@ func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.
 	return c.failure(ctx, r, err, said.String())
 }
 
-// executor is kubectl's: a websocket, or SPDY where that fails.
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
 	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
 		Param("container", fleet.Container).Param("stdout", "true").Param("stderr", "true")

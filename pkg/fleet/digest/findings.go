@@ -81,7 +81,7 @@ type Unchecked struct {
 	Nodes  []string `json:"nodes"`
 }
 
-// UnmarshalReport decodes doctor --format json.
+// UnmarshalReport decodes doctor -o json.
 func UnmarshalReport(document []byte) (r Report, err error) {
 	if err := json.Unmarshal(document, &r); err != nil {
 		return r, fmt.Errorf("its report cannot be read: %w", err)

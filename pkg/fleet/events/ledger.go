@@ -101,7 +101,6 @@ func (l *Ledger) Offer(n Notice, now time.Time) {
 	}
 }
 
-// name ends in the time, as client-go's; long pod names are cut.
 func name(pod string, now time.Time, n uint64) string {
 	const room = 200 // of 253 characters
 	return fmt.Sprintf("%s.%x.%x", strings.TrimRight(pod[:min(len(pod), room)], "-."), now.UnixNano(), n)
