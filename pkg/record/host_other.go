@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// kernel returns the release, empty without /proc.
 func kernel() string { return sysctl("osrelease") }
 
 func bootID() string { return sysctl("random/boot_id") }

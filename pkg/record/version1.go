@@ -59,7 +59,6 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// objects1 maps the last part of a request's name to its object.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -96,7 +95,6 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// named1 splits a name such as "RTM_NEWLINK" or "NFT_MSG_NEWRULE" into object and verb.
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{
