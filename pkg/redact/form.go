@@ -104,7 +104,6 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isID reports whether s is a shortened container id.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
@@ -173,7 +172,6 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// timeOf parses a time with seconds, as in certificates and logs.
 func timeOf(s string) (time.Time, bool) {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
 		return time.Time{}, false

@@ -192,7 +192,6 @@ func leaves(v string, at place) bool {
 // maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// nested reports whether a key holds another plugin's configuration.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -363,7 +362,6 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// lower changes ASCII letters to lower case.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {
