@@ -37,7 +37,6 @@ const (
 	maxState  = 512 // required minimum (W3C Trace Context, 3.3.1.5)
 )
 
-// span holds the fields that count. It points into the request.
 type span struct {
 	trace, id   []byte
 	state, name string
