@@ -67,7 +67,7 @@ func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 
-// Doctor returns doctor --format json, up to 30 s old.
+// Doctor returns doctor -o json, up to 30 s old.
 func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
 	return r.all(ctx, "/v1/doctor", nil)
 }
