@@ -66,7 +66,6 @@ func formatFlag(cmd *cobra.Command, format *string, more ...string) {
 	cmd.Flags().VarP(choice{format, append([]string{"text", "json"}, more...)}, "output", "o", "text or json")
 }
 
-// recordingFiles completes names of recordings.
 func recordingFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"rec", "gz"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -19,8 +19,7 @@ import (
 )
 
 type options struct {
-	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace.
+	kube   *genericclioptions.ConfigFlags
 	home   string
 	nodes  []string
 	limits fanout.Limits
@@ -51,7 +50,6 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.AddFlagSet(kube)
 }
 
-// optionsCmd prints kubectl's flags, which other commands' help leaves out.
 func optionsCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "options", Short: "List the flags of kubectl that every command accepts", Args: cobra.NoArgs,
