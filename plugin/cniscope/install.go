@@ -39,8 +39,8 @@ func installCmd() *cobra.Command {
 		Use:   "install",
 		Short: "Install cniscope on this node and connect it to containerd",
 		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
-/opt/bin/cniscope where /usr is read-only), its configuration file (/etc/cniscope/cniscope.toml), and one
-of two:
+/opt/bin/cniscope where /usr is read-only), its configuration file
+(/etc/cniscope/cniscope.toml), and one of two:
 
   --as service   a systemd unit, which connects to containerd. It survives a restart of
                  containerd, and logs to the journal (recommended).
