@@ -233,7 +233,7 @@ func (w watch) enough() error {
 	return nil
 }
 
-// Remarks are sentences for whoever sees the operations: what is odd in the header, and what was left out.
+// Remarks are sentences for the reader of the operations: what is odd in the header, and what was left out.
 func (r *Recording) Remarks() (all []string) {
 	for _, said := range r.said {
 		all = append(all, "in the recording's first line "+said)
