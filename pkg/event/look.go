@@ -5,6 +5,8 @@ import "fmt"
 // Look is what was found on the node about a pod's network.
 type Look struct {
 	ContainerID string `json:"container_id"`
+	// NetNS is empty in older recordings.
+	NetNS Namespace `json:"netns,omitzero"`
 	// Connected means that the pod's first connection came before.
 	Connected bool `json:"connected,omitempty"`
 	// Tries is nil if the pod's network namespace was not found.

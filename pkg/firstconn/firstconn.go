@@ -4,6 +4,7 @@ package firstconn
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,21 +13,22 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
 const (
 	// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
 	watched = time.Minute
-	// pace is the least time between looks without a late connection: each reads the cgroups of all processes, so a
-	// burst of pods shares one.
+	// pace is the least time between looks without a late connection: each reads the namespaces of all processes, so
+	// a burst of pods shares one.
 	pace = time.Second
 )
 
 // Node examines the node for a Source.
 type Node struct {
-	// Tries returns the attempts in the namespaces of sandboxes that still run.
-	Tries func(sandboxes []string) map[string]*event.Tries
+	// Tries returns the attempts in namespaces that still have a process.
+	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
 	// Obstacles returns what drops packets of pods.
 	Obstacles func(context.Context) []event.Obstacle
 }
@@ -39,10 +41,11 @@ type Source struct {
 	wake  chan struct{}
 
 	mu   sync.Mutex
-	pods map[string]*pod // by sandbox
+	pods map[event.Namespace]*pod
 }
 
 type pod struct {
+	sandbox    string
 	ended, due int64 // monotonic ns
 	connected  bool
 }
@@ -50,7 +53,7 @@ type pod struct {
 // New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
 // whenever that time has doubled, which finds what lasted half as long.
 func New(n Node, after time.Duration, limit int) *Source {
-	return &Source{node: n, after: after, limit: limit, wake: make(chan struct{}, 1), pods: map[string]*pod{}}
+	return &Source{node: n, after: after, limit: limit, wake: make(chan struct{}, 1), pods: map[event.Namespace]*pod{}}
 }
 
 // Name is "first connections".
@@ -59,32 +62,26 @@ func (*Source) Name() string { return "first connections" }
 // Stats is empty.
 func (*Source) Stats() source.Stats { return source.Stats{} }
 
-// Watch begins to look at a pod whose setup ended.
-func (s *Source) Watch(sandbox string, ended int64) {
+// Await begins to look at a pod whose setup ended, or looks once more, at once, if its connection was late.
+func (s *Source) Await(c model.Connected) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sandbox == "" || len(s.pods) >= s.limit {
+	late := c.At != 0
+	if !late && len(s.pods) >= s.limit {
 		return
 	}
-	s.pods[sandbox] = &pod{ended: ended, due: ended + int64(s.after)}
-	s.rouse()
-}
-
-// Connected stops watching a pod. If its connection was late, the source looks once more, at once.
-func (s *Source) Connected(sandbox string, late bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if delete(s.pods, sandbox); late {
-		s.pods[sandbox] = &pod{connected: true}
-		s.rouse()
-	}
-}
-
-func (s *Source) rouse() {
+	s.pods[c.NetNS] = &pod{sandbox: c.ContainerID, ended: c.End, due: c.End + int64(s.after), connected: late}
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Connected stops watching a pod.
+func (s *Source) Connected(in event.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pods, in)
 }
 
 // Run looks until ctx ends.
@@ -106,18 +103,18 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// due returns the pods to look at, true if connected, and the time until the next are due.
-func (s *Source) due(now int64) (due map[string]bool, next time.Duration) {
+// due returns the pods to look at and the time until the next are due.
+func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due, next = map[string]bool{}, watched
-	for sandbox, p := range s.pods {
+	due, next = map[event.Namespace]pod{}, watched
+	for in, p := range s.pods {
 		if p.connected || p.due <= now {
-			due[sandbox] = p.connected
+			due[in] = *p
 			p.due = now + max(now-p.ended, int64(s.after))
 		}
 		if p.connected || p.due-p.ended > int64(watched) {
-			delete(s.pods, sandbox)
+			delete(s.pods, in)
 			continue
 		}
 		next = min(next, time.Duration(p.due-now))
@@ -125,19 +122,15 @@ func (s *Source) due(now int64) (due map[string]bool, next time.Duration) {
 	return due, next
 }
 
-func (s *Source) look(ctx context.Context, due map[string]bool, sink event.Sink) {
-	sandboxes := make([]string, 0, len(due))
-	for sandbox := range due {
-		sandboxes = append(sandboxes, sandbox)
-	}
-	slices.Sort(sandboxes)
-	tries := s.node.Tries(sandboxes)
+func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink event.Sink) {
+	namespaces := slices.SortedFunc(maps.Keys(due), func(a, b event.Namespace) int { return strings.Compare(a.Key, b.Key) })
+	tries := s.node.Tries(namespaces)
 	var obstacles []event.Obstacle
-	if slices.ContainsFunc(sandboxes, func(sandbox string) bool { return tries[sandbox].Unanswered() }) {
+	if slices.ContainsFunc(namespaces, func(in event.Namespace) bool { return tries[in].Unanswered() }) {
 		obstacles = s.node.Obstacles(ctx)
 	}
-	for _, sandbox := range sandboxes {
-		l := &event.Look{ContainerID: sandbox, Connected: due[sandbox], Tries: tries[sandbox]}
+	for _, in := range namespaces {
+		l := &event.Look{ContainerID: due[in].sandbox, NetNS: in, Connected: due[in].connected, Tries: tries[in]}
 		if l.Tries.Unanswered() {
 			l.Obstacles = obstacles
 		}

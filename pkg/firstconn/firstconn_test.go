@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -46,7 +47,16 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		off     = event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
 	)
 	wait := func(d time.Duration) func(*Source) { return func(*Source) { time.Sleep(d) } }
-	connect := func(late bool) func(*Source) { return func(s *Source) { s.Connected("a", late) } }
+	pod := event.Namespace{Key: "7", Label: "4026532000"}
+	setUp := func(key string) model.Connected {
+		return model.Connected{Flight: model.Flight{ContainerID: "a"}, NetNS: event.Namespace{Key: key, Label: pod.Label}, End: clock.Monotonic()}
+	}
+	inTime := func(s *Source) { s.Connected(pod) }
+	late := func(s *Source) {
+		c := setUp(pod.Key)
+		c.At = c.End
+		s.Await(c)
+	}
 	for name, test := range map[string]struct {
 		tries  *event.Tries
 		acts   []func(*Source)
@@ -55,16 +65,16 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	}{
 		"never connected":           {blocked, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 3},
 		"never tried":               {idle, []func(*Source){wait(3 * time.Minute)}, nil, 0},
-		"connected in time":         {blocked, []func(*Source){wait(5 * time.Second), connect(false), wait(time.Minute)}, nil, 0},
-		"connected late":            {blocked, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{10, 15}, 2},
-		"connected late, was idle":  {idle, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{15}, 0},
-		"gone, and connected late?": {nil, []func(*Source){wait(15 * time.Second), connect(true), wait(time.Minute)}, []time.Duration{15}, 0},
+		"connected in time":         {blocked, []func(*Source){wait(5 * time.Second), inTime, wait(time.Minute)}, nil, 0},
+		"connected late":            {blocked, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{10, 15}, 2},
+		"connected late, was idle":  {idle, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0},
+		"gone, and connected late?": {nil, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			looked, began := 0, time.Now()
 			s := New(Node{
-				Tries: func(sandboxes []string) map[string]*event.Tries {
-					return map[string]*event.Tries{sandboxes[0]: test.tries}
+				Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+					return map[event.Namespace]*event.Tries{all[0]: test.tries}
 				},
 				Obstacles: func(context.Context) []event.Obstacle {
 					looked++
@@ -76,13 +86,13 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 				_ = s.Run(t.Context(), func(e event.Event) {
 					l := e.Body.(*event.Look)
 					looks = append(looks, time.Since(began)/time.Second)
-					if want := test.tries.Unanswered(); l.ContainerID != "a" || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
+					if want := test.tries.Unanswered(); l.ContainerID != "a" || l.NetNS != pod || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
 						t.Errorf("%s: %+v", name, l)
 					}
 				})
 			}()
-			s.Watch("a", clock.Monotonic())
-			s.Watch("b", clock.Monotonic()) // over the limit
+			s.Await(setUp(pod.Key))
+			s.Await(setUp("8")) // over the limit
 			for _, act := range test.acts {
 				act(s)
 				synctest.Wait()

@@ -4,45 +4,45 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// shortestID is the length of short sandbox IDs. A shorter one may be part of any cgroup name.
-const shortestID = 12
-
-// Tries reads the counters of sandboxes by the cgroups of their processes.
-func Tries(sandboxes []string) map[string]*event.Tries {
-	found := map[string]*event.Tries{}
-	own, err := procfs.OwnNamespace("net")
-	if err != nil {
-		return found
+// Tries reads the counters of namespaces by their inodes.
+func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
+	found, missing := map[event.Namespace]*event.Tries{}, map[string]event.Namespace{}
+	for _, in := range namespaces {
+		missing[in.Label] = in
 	}
-	pids, err := procfs.All()
-	if err != nil {
-		return found
-	}
+	pids, _ := procfs.All()
 	for _, pid := range pids {
-		groups := procfs.Groups(pid)
-		for _, sandbox := range sandboxes {
-			if len(sandbox) < shortestID || found[sandbox] != nil || !strings.Contains(groups, sandbox) {
-				continue
-			}
-			if ns, err := procfs.Namespace(pid, "net"); err != nil || ns == own {
-				continue
-			}
-			read := func(name string) string { return countsOf(fmt.Sprintf("/proc/%d/net/%s", pid, name)) }
-			if snmp := read("snmp"); snmp != "" {
-				found[sandbox] = Parse(snmp, read("netstat"), read("arp"))
-			}
+		inode := inodeOf(pid)
+		in, is := missing[inode]
+		if !is || inode == "" {
+			continue
 		}
-		if len(found) == len(sandboxes) {
+		read := func(name string) string { return countsOf(fmt.Sprintf("/proc/%d/net/%s", pid, name)) }
+		snmp, netstat, arp := read("snmp"), read("netstat"), read("arp")
+		if snmp == "" || inodeOf(pid) != inode { // it left, or another process has its number
+			continue
+		}
+		found[in] = Parse(snmp, netstat, arp)
+		if delete(missing, inode); len(missing) == 0 {
 			break
 		}
 	}
 	return found
+}
+
+// inodeOf returns event.Namespace's Label.
+func inodeOf(pid int) string {
+	inode, err := procfs.Namespace(pid, "net")
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(inode), 10)
 }
 
 // countsMax bounds the bytes of a table: netstat has 4 KB, 1024 neighbors (gc_thresh3) 80 KB.

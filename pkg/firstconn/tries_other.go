@@ -5,4 +5,4 @@ package firstconn
 import "github.com/cniscope/cniscope/pkg/event"
 
 // Tries returns nothing on this platform.
-func Tries([]string) map[string]*event.Tries { return nil }
+func Tries([]event.Namespace) map[event.Namespace]*event.Tries { return nil }

@@ -95,6 +95,8 @@ func (im *Image) Polls(at int64) (path string) {
 type Connected struct {
 	// Flight is the call that set up the pod's network.
 	Flight
+	// NetNS is a network namespace that the setup entered.
+	NetNS         event.Namespace
 	End, At       int64
 	Local, Remote string
 	// Late means that it took Options.Late of the timeline, or longer.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/firstconn"
-	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -20,15 +19,10 @@ type latecomers struct {
 
 func (l latecomers) take(result pipeline.Result) {
 	switch r := result.(type) {
-	case *pipeline.Judged:
-		call := r.Operation.Network()
-		if r.Operation.Kind == model.Setup && call != nil && call.First == nil && r.Judgement.Keep && !r.Judgement.Reduced {
-			l.looks.Watch(r.Operation.ContainerID, call.End)
-		}
-	case *pipeline.Late:
-		l.looks.Connected(r.ContainerID, true)
+	case *pipeline.Awaited:
+		l.looks.Await(r.Connected)
 	case *pipeline.Connected:
-		l.looks.Connected(r.ContainerID, false)
+		l.looks.Connected(r.NetNS)
 		if r.Late {
 			l.tell(r)
 		}

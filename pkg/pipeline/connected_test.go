@@ -33,7 +33,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 				for _, r := range p.Apply(event.Event{Time: at * ms, Body: body}) {
 					if judged, is := r.(*Judged); is {
 						over = append(over, judged)
-					} else {
+					} else if _, is := r.(*Awaited); !is {
 						marks = append(marks, r)
 					}
 				}
@@ -81,8 +81,11 @@ func TestALateFirstConnection(t *testing.T) {
 	look := func(at int64, connected bool, syns uint64, all ...event.Obstacle) event.Event {
 		return event.Event{Time: at * s, Body: &event.Look{ContainerID: "c1", Connected: connected, Tries: &event.Tries{SYNs: syns}, Obstacles: all}}
 	}
-	another := look(6, true, 9)
+	another, elsewhere := look(6, true, 9), look(6, true, 9)
 	another.Body.(*event.Look).ContainerID = "c2"
+	elsewhere.Body.(*event.Look).NetNS.Key = "another"
+	here := look(10, true, 4)
+	here.Body.(*event.Look).NetNS.Key = "pod"
 	for name, test := range map[string]struct {
 		late   time.Duration
 		before []event.Event
@@ -92,6 +95,7 @@ func TestALateFirstConnection(t *testing.T) {
 	}{
 		"in time":                  {60 * time.Second, nil, nil, "", 0},
 		"looked at":                {5 * time.Second, nil, []event.Event{another, look(10, true, 4)}, "the first connection came 9s after the ADD: SYN sent again 4 times without an answer: a policy", 2},
+		"looked at elsewhere":      {5 * time.Second, nil, []event.Event{elsewhere, here}, "the first connection came 9s after the ADD: SYN sent again 4 times without an answer: a policy", 2},
 		"looked at before":         {5 * time.Second, []event.Event{look(5, false, 2, off), look(6, false, 3)}, []event.Event{look(10, true, 4)}, "the first connection came 9s after the ADD: net.ipv4.ip_forward is 0; SYN", 1},
 		"no look comes":            {5 * time.Second, nil, []event.Event{{Time: 12 * s, Body: &event.Tick{}}, {Time: 15 * s, Body: &event.Tick{}}}, "", 2},
 		"no look until it is over": {5 * time.Second, nil, nil, "", 1},
@@ -106,7 +110,7 @@ func TestALateFirstConnection(t *testing.T) {
 				switch r := r.(type) {
 				case *Connected:
 					found = append(found, r)
-				case *Late:
+				case *Awaited:
 					asked++
 				}
 			}
@@ -136,7 +140,7 @@ func TestALateFirstConnection(t *testing.T) {
 				events++
 				p.FlushEach(take)
 			}
-			if len(found) != 1 || events != test.after || (asked == 1) != (test.after > 0) || found[0].Late != (test.after > 0) {
+			if len(found) != 1 || events != test.after || asked != 1+min(1, test.after) || found[0].Late != (test.after > 0) {
 				t.Fatalf("after %d events, %d asked: %+v", events, asked, found)
 			}
 			says := ""

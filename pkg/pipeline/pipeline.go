@@ -55,7 +55,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 // later returns what comes after a setup.
 func (p *Pipeline) later(take func(Result)) {
 	for _, c := range p.timeline.Pods().Asked() {
-		take(&Late{c})
+		take(&Awaited{c})
 	}
 	for _, c := range p.timeline.Pods().Connected() {
 		v := judge.Connected(c)

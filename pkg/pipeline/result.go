@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, an operation, or a mark: *Hung, *Late, *Connected, *After or *Outage.
+// Result is *Judged, an operation, or a mark: *Hung, *Awaited, *Connected, *After or *Outage.
 type Result interface {
 	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace
@@ -29,11 +29,11 @@ type Hung struct {
 	trace.Trace
 }
 
-// Late is a late first connection that waits for a look (event.Look).
-type Late struct{ model.Connected }
+// Awaited is a pod without a first connection, where At is 0, or a late one that waits for a look (event.Look).
+type Awaited struct{ model.Connected }
 
-// Drawn returns nothing, because Connected follows.
-func (*Late) Drawn() trace.Trace { return trace.Trace{} }
+// Drawn returns nothing, because Connected may follow.
+func (*Awaited) Drawn() trace.Trace { return trace.Trace{} }
 
 // Connected is a first connection after an exported setup.
 type Connected struct {

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/active"
@@ -23,6 +24,7 @@ type firsts struct {
 }
 
 type namespace struct {
+	id    event.Namespace
 	op    *active.Operation // nil after its end; then a connection before `until` completes `of`
 	of    model.Connected   // once At is set, it waits for a look until `until`
 	since int64
@@ -48,7 +50,7 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 		})
 	}
 	op.Namespaces++
-	f.namespaces[ns.Key] = &namespace{op: op, since: now}
+	f.namespaces[ns.Key] = &namespace{id: ns, op: op, since: now}
 }
 
 // Contact applies a namespace's first connection, or a look at a pod without one.
@@ -87,7 +89,7 @@ func (f *firsts) established(now int64, c *event.FirstConnection) {
 
 func (f *firsts) looked(l *event.Look) {
 	for key, n := range f.namespaces {
-		if n.op != nil || n.of.ContainerID != l.ContainerID {
+		if n.op != nil || n.of.ContainerID != l.ContainerID || l.NetNS.Key != "" && l.NetNS.Key != key {
 			continue
 		}
 		if n.of.Tries = l.Tries; len(l.Obstacles) > 0 {
@@ -124,12 +126,16 @@ func (f *firsts) leave(op *active.Operation) {
 			delete(f.namespaces, key)
 		default:
 			n.op, n.until = nil, call.End+int64(first)
-			n.of = model.Connected{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}
+			n.of = model.Connected{Flight: op.Flight(call, call.Runs[0], op.Runtime), NetNS: n.id, End: call.End}
+			if f.late > 0 {
+				f.asked = append(f.asked, n.of)
+			}
 		}
 	}
 }
 
 func (f *firsts) forget(key model.Key) {
+	f.asked = slices.DeleteFunc(f.asked, func(c model.Connected) bool { return c.Operation == key })
 	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {
 			delete(f.namespaces, name)

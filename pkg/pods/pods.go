@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/active"
@@ -65,10 +66,11 @@ func (p *Pods) Connected() []model.Connected {
 	return over
 }
 
-// Asked returns, once, late first connections that wait for a look.
+// Asked returns, once and in order, what to look at: pods without a first connection, where At is 0, and late ones.
 func (p *Pods) Asked() []model.Connected {
 	asked := p.asked
 	p.asked = nil
+	slices.SortFunc(asked, func(a, b model.Connected) int { return strings.Compare(a.NetNS.Key, b.NetNS.Key) })
 	return asked
 }
 
