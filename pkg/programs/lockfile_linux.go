@@ -15,29 +15,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// LockFile examines a lock file as the process pid sees it. It returns nil if it cannot, or if the path is relative.
+// LockFile examines a lock file as the process pid sees it, itself if it is a link. It returns nil if it cannot, or if
+// the path is relative.
 func LockFile(pid int, path string) *event.LockFile {
 	if !filepath.IsAbs(path) {
 		return nil
 	}
-	at, err := securejoin.SecureJoin(procfs.Root(pid), path)
+	dir, err := securejoin.SecureJoin(procfs.Root(pid), filepath.Dir(path))
 	if err != nil {
 		return nil
 	}
-	// Without O_NONBLOCK, a FIFO would block.
-	file, err := os.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	about, err := file.Stat()
+	at := filepath.Join(dir, filepath.Base(filepath.Clean(path)))
+	about, err := os.Lstat(at)
 	if err != nil {
 		return nil
 	}
 	l := &event.LockFile{Path: path, Written: about.ModTime().UnixNano()}
-	if !about.Mode().IsRegular() {
+	file, err := procfs.OpenRegular(at, unix.O_NOFOLLOW)
+	if err != nil {
 		return l
 	}
+	defer file.Close()
 	content, _ := io.ReadAll(io.LimitReader(file, 64))
 	if sees(pid) {
 		l.Maker = maker(string(content))

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -27,5 +29,22 @@ func TestALockFileOfAnotherPIDNamespaceNamesNobody(t *testing.T) {
 	}()
 	if l := LockFile(apart.Process.Pid, path); l == nil || l.Maker != nil || l.Gone {
 		t.Errorf("of another namespace: %+v", l)
+	}
+}
+
+// Opening a device may have effects: /dev/watchdog restarts the node. A link is the lock itself, as for O_EXCL.
+func TestAPolledDeviceIsNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	harness.Check(t, unix.Mkfifo(pipe, 0o600))
+	harness.Check(t, os.Symlink(pipe, link))
+	for _, path := range []string{pipe, link} {
+		if harness.Opened(t, pipe, func() {
+			if l := LockFile(os.Getpid(), path); l == nil || l.Written == 0 || l.Maker != nil {
+				t.Errorf("%s: %+v", path, l)
+			}
+		}) {
+			t.Errorf("%s was opened", path)
+		}
 	}
 }

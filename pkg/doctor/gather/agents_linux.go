@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/kubelet"
@@ -142,12 +140,7 @@ func serverOf(pid int) *fact.Server {
 
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
-		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-		// Pipes, sockets and terminals are not opened.
-		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		f, err := procfs.OpenRegular(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), 0)
 		if err != nil {
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -80,6 +82,12 @@ func TestSettingsOfAContainer(t *testing.T) {
 	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
 	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, " + filepath.Join(dir, "kube-proxy-replacement")}}
 	harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want)
+	device := filepath.Join(dir, "enable-node-port")
+	must(os.Remove(device))
+	must(unix.Mkfifo(device, 0o600))
+	if harness.Opened(t, device, func() { harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want) }) {
+		t.Error("a device in the container was opened")
+	}
 	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
 	if len(got) != 1 || !got[0].Replaces() {
 		t.Errorf("%+v", got)

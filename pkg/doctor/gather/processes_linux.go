@@ -152,14 +152,20 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 // settingsIn reads a mounted ConfigMap of Cilium. The pod may write to it, so no link leads out of root. From is the
 // node's path.
 func settingsIn(root, dir string) (found []fact.Setting) {
-	r, err := os.OpenRoot(root)
+	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	defer r.Close()
+	defer unix.Close(top)
+	within := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	for _, key := range fact.CiliumSettings() {
 		file := strings.TrimPrefix(filepath.Join(dir, key), "/")
-		f, err := r.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		at, err := unix.Openat2(top, file, within)
+		if err != nil {
+			continue
+		}
+		f, err := procfs.OpenRegular(fmt.Sprintf("/proc/self/fd/%d", at), 0)
+		_ = unix.Close(at)
 		if err != nil {
 			continue
 		}
@@ -197,10 +203,8 @@ func reach(socket string, patience time.Duration) (pid int, err error) {
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
 
-// openLog opens a file without following a link and without blocking.
-func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-}
+// openLog opens a regular file without following a link.
+func openLog(path string) (*os.File, error) { return procfs.OpenRegular(path, unix.O_NOFOLLOW) }
 
 func dockerFolders(pid int, c *fact.CRI) {
 	arguments, _ := procfs.NewMemory().Arguments(pid)

@@ -1,11 +1,9 @@
 package builds
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"syscall"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
@@ -56,7 +54,7 @@ func (l look) running() (f *os.File, err error) {
 	}
 	err = fs.ErrNotExist
 	if runs, linkErr := procfs.Executable(l.pid); linkErr == nil && path.Base(runs) == path.Base(l.name) {
-		f, err = regular(procfs.Runs(l.pid), 0)
+		f, err = procfs.OpenRegular(procfs.Runs(l.pid), 0)
 	}
 	if err != nil {
 		f, err = seenBy(l.pid, l.name)
@@ -78,25 +76,8 @@ func seenBy(pid int, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return regular(at, unix.O_NOFOLLOW)
+	return procfs.OpenRegular(at, unix.O_NOFOLLOW)
 }
 
 // Running opens a process's executable, never a path, which may lead elsewhere.
-func Running(pid int) (*os.File, error) { return regular(procfs.Runs(pid), 0) }
-
-// regular opens a regular file. O_PATH comes first, so that no device notices and no pipe blocks.
-func regular(name string, flags int) (*os.File, error) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	defer unix.Close(fd)
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
-	}
-	return os.Open("/proc/self/fd/" + strconv.Itoa(fd))
-}
+func Running(pid int) (*os.File, error) { return procfs.OpenRegular(procfs.Runs(pid), 0) }

@@ -21,12 +21,12 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	write(t, plain, []byte("#!"), time.Unix(1e9, 0))
 	harness.Check(t, os.Symlink(plain, link))
 	for _, name := range []string{pipe, "/dev/null", dir, link} {
-		if f, err := regular(name, unix.O_NOFOLLOW); err == nil {
+		if f, err := procfs.OpenRegular(name, unix.O_NOFOLLOW); err == nil {
 			f.Close()
 			t.Errorf("%s is opened", name)
 		}
 	}
-	f, err := regular(plain, unix.O_NOFOLLOW)
+	f, err := procfs.OpenRegular(plain, unix.O_NOFOLLOW)
 	harness.Check(t, err)
 	defer f.Close()
 	if got, err := io.ReadAll(f); string(got) != "#!" || err != nil {
