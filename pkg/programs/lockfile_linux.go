@@ -2,10 +2,12 @@ package programs
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 	"golang.org/x/sys/unix"
@@ -37,8 +39,8 @@ func LockFile(pid int, path string) *event.LockFile {
 	}
 	defer file.Close()
 	content, _ := io.ReadAll(io.LimitReader(file, 64))
-	if sees(pid) {
-		l.Maker = maker(string(content))
+	if about, err = file.Stat(); err == nil && sees(pid) {
+		l.Maker = maker(string(content), about)
 	}
 	if l.Maker == nil {
 		return l
@@ -59,11 +61,16 @@ func sees(pid int) bool {
 	return err == nil && err2 == nil && theirs == ours
 }
 
-// maker returns the process whose number is the whole content, or nil.
-func maker(content string) *event.Actor {
+// maker returns the process whose number is the whole content, or nil if another user may have written it.
+func maker(content string, about fs.FileInfo) *event.Actor {
 	n, err := strconv.ParseUint(strings.TrimSpace(content), 10, 22)
-	if err != nil || n == 0 {
+	if err != nil || n == 0 || about.Mode()&0o022 != 0 {
 		return nil
+	}
+	if owner := about.Sys().(*syscall.Stat_t).Uid; owner != 0 {
+		if s, err := procfs.StatusOf(int(n)); err != nil || s.UID != uint64(owner) {
+			return nil
+		}
 	}
 	return &event.Actor{PID: uint32(n)}
 }

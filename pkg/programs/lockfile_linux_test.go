@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,30 @@ func TestAPolledDeviceIsNotOpened(t *testing.T) {
 			}
 		}) {
 			t.Errorf("%s was opened", path)
+		}
+	}
+}
+
+// Any user may write a PID into a file in /tmp.
+func TestALockFileThatOthersMayWriteNamesNobody(t *testing.T) {
+	harness.Root(t)
+	path := filepath.Join(t.TempDir(), "lock")
+	for name, test := range map[string]struct {
+		owner int
+		mode  os.FileMode
+		pid   int
+		names bool
+	}{
+		"of root":                            {0, 0o644, os.Getpid(), true},
+		"of a user, with root's process":     {65534, 0o644, os.Getpid(), false},
+		"of a user, with no process":         {65534, 0o644, 1<<22 - 1, false},
+		"of root, with no process":           {0, 0o644, 1<<22 - 1, true},
+		"of root, that its group may write":  {0, 0o664, os.Getpid(), false},
+		"of root, that everybody may change": {0, 0o606, os.Getpid(), false},
+	} {
+		harness.Check(t, errors.Join(os.WriteFile(path, []byte(strconv.Itoa(test.pid)), 0o600), os.Chown(path, test.owner, 0), os.Chmod(path, test.mode)))
+		if l := LockFile(os.Getpid(), path); l == nil || (l.Maker != nil) != test.names {
+			t.Errorf("%s: %+v", name, l)
 		}
 	}
 }
