@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/builds"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 const (
@@ -73,7 +75,7 @@ func noexec(sees view, file string) (mount string, is bool) {
 }
 
 func unstartable(sees view, file string, depth int) *event.Program {
-	f, err := os.Open(sees.path(file))
+	f, err := procfs.OpenRegular(sees.path(file), 0)
 	if err != nil {
 		return nil
 	}
@@ -119,7 +121,7 @@ func visible(s string) string {
 }
 
 func ofELF(sees view, file string, f *os.File) *event.Program {
-	e, err := elf.NewFile(f)
+	e, err := builds.ELF(f)
 	if err != nil {
 		return nil
 	}
@@ -146,20 +148,23 @@ func ofELF(sees view, file string, f *os.File) *event.Program {
 	return nil
 }
 
+// object is a program or a library; elf is nil if it is neither.
+type object struct {
+	file   string
+	elf    *elf.File
+	opened *os.File
+}
+
 // unlinked follows libraries like ld.so(8), without LD_LIBRARY_PATH, which runtimes do not set.
 func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Program {
 	dirs, cached := libraryDirs(sees, interpreter)
-	type object struct {
-		file string
-		elf  *elf.File
-	}
 	loaded := map[string]object{}
 	defer func() {
 		for _, o := range loaded {
-			_ = o.elf.Close()
+			_ = o.opened.Close()
 		}
 	}()
-	for next := []object{{file, e}}; len(next) > 0; next = next[1:] {
+	for next := []object{{file, e, nil}}; len(next) > 0; next = next[1:] {
 		by := next[0]
 		own, inherited := searched(sees.real(by.file), by.elf)
 		dirs = append(slices.Clip(dirs), inherited...)
@@ -171,7 +176,7 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 				if len(loaded) >= librariesMax || builtIn(interpreter, name) {
 					continue
 				}
-				of.file, of.elf = libraryOf(sees, name, slices.Concat(own, dirs, cached[name]), by.elf)
+				of = libraryOf(sees, name, slices.Concat(own, dirs, cached[name]), by.elf)
 				if of.file == "" {
 					return &event.Program{File: file, Fault: event.FaultLibrary, Needs: visible(name)}
 				}
@@ -213,25 +218,28 @@ func searched(file string, e *elf.File) (own, inherited []string) {
 	return nil, of(elf.DT_RPATH)
 }
 
-func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
+func libraryOf(sees view, name string, dirs []string, by *elf.File) (o object) {
 	if strings.Contains(name, "/") {
 		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
 	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
-		found, err := elf.Open(sees.path(file))
-		var strange *elf.FormatError
-		switch {
-		case errors.As(err, &strange), errors.Is(err, fs.ErrPermission):
-			at = file
-		case err != nil:
-		case found.Class == by.Class && found.Machine == by.Machine:
-			return file, found
-		default:
-			_ = found.Close()
+		opened, err := procfs.OpenRegular(sees.path(file), 0)
+		if errors.Is(err, fs.ErrPermission) {
+			o.file = file
+		}
+		if err != nil {
+			continue
+		}
+		found, err := builds.ELF(opened)
+		if err == nil && found.Class == by.Class && found.Machine == by.Machine {
+			return object{file, found, opened}
+		}
+		if _ = opened.Close(); err != nil && !errors.Is(err, io.EOF) {
+			o.file = file
 		}
 	}
-	return at, nil
+	return o
 }
 
 func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {

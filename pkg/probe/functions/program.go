@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/builds"
 )
 
 // Program has the places of an ELF file's names.
@@ -20,7 +21,7 @@ type Program struct {
 
 // Open finds a program's tables.
 func Open(f io.ReaderAt) (*Program, error) {
-	file, err := elf.NewFile(f)
+	file, err := builds.ELF(f)
 	if err != nil {
 		return nil, err
 	}
