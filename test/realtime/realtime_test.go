@@ -1,5 +1,5 @@
 // Package realtime enforces that no test asserts a duration on the real clock, because a busy machine is slower.
-// Simulated time (testing/synctest) is exempt.
+// Simulated time (testing/synctest) is exempt. No test skips because of load, or tries again.
 package realtime
 
 import (
@@ -7,7 +7,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,12 @@ var observers = []string{"pkg/probe", "test"}
 
 // simulated are files with simulated time without testing/synctest.
 var simulated = []string{"pkg/probe/schedule_linux_test.go"}
+
+// polls are files with loops that wait for a state without repeating an act, and files that `make test` and .ci/run
+// do not run.
+var polls = []string{
+	"pkg/probe/helper_linux_test.go", "test/page/page_test.go", "pkg/windows/etw/session_windows_test.go", "test/cnis/truth_test.go",
+}
 
 func TestNoTestAssertsADuration(t *testing.T) {
 	const root = "../.."
@@ -40,8 +48,19 @@ func TestNoTestAssertsADuration(t *testing.T) {
 			return nil
 		}
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
 		folders[folder] = append(folders[folder], file)
-		return err
+		for _, at := range lenient(file) {
+			t.Errorf("%s: a busy machine skips the test; make it pass there, too", set.Position(at))
+		}
+		if !slices.Contains(polls, folder+"/"+d.Name()) {
+			for _, at := range again(file) {
+				t.Errorf("%s: the test tries again; make the first try succeed, or wait with harness.Eventually", set.Position(at))
+			}
+		}
+		return nil
 	})
 	harness.Check(t, err)
 	for folder, files := range folders {
@@ -77,14 +96,41 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 		"of events":           {`func f() { if e.End.Sub(e.Start) > c { fail() } }`, 0},
 		"of real events":      {`func f() { if took := e.Time - e.Start; took < int64(time.Second) || took > int64(time.Minute) { fail() } }`, 1},
 		"to nothing":          {`func f() { if time.Since(a) != 0 { fail() } }`, 0},
+		"skipped by load":     {`func f() { if harness.Load() > 8 { t.Skip("busy") } }`, 1},
+		"skipped by pressure": {`func f() { if b, _ := os.ReadFile("/proc/pressure/cpu"); full(b) { t.Skipf("%s", b) } }`, 1},
+		"skipped by a cause":  {`func f() { if call.attrs["cniscope.cause"] == "cpu_starved" { t.SkipNow() } }`, 1},
+		"skipped by a user":   {`func f() { if os.Geteuid() != 0 { t.Skip("needs root") } }`, 0},
+		"three tries":         {`func f() { for range 3 { if run() == nil { return } }; fail() }`, 1},
+		"counted tries":       {`func f() { for try := 0; try < most; try++ { if ok = run(); ok { break } } }`, 1},
+		"tries by name":       {`func f() { for range tries { if err := run(); err == nil { return nil } } }`, 1},
+		"repeated":            {`func f() { for range 3 { if err := run(); err != nil { return err } } }`, 0},
+		"a search":            {`func f() { for i := 0; i < len(all); i++ { if all[i] == x { return true } } }`, 0},
 		"another of the name": {`func f() { took := time.Since(a); log(took) }; func g(took time.Duration) { if took > b { fail() } }`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := parser.ParseFile(token.NewFileSet(), name, "package p\n"+c.code, parser.SkipObjectResolution)
 			harness.Check(t, err)
-			if found := durations([]*ast.File{file}, true); len(found) != c.finds {
+			found := slices.Concat(durations([]*ast.File{file}, true), lenient(file), again(file))
+			if len(found) != c.finds {
 				t.Errorf("%d found, want %d", len(found), c.finds)
 			}
 		})
+	}
+}
+
+// A command that repeats tests hides faults like a test that tries again.
+func TestNoCommandRepeatsTests(t *testing.T) {
+	const command = `(make|go test|gotestsum|\$\((MAKE|SUB|TESTS|PACKAGES)\))\b`
+	repeats := regexp.MustCompile(`(?m)rerun-fails|\|\| *` + command + `|(^|[;&|(@\t':]) *(until|while) [^#\n]*` + command + `|` + command + `.*\bbreak\b`)
+	for _, pattern := range []string{"Makefile", "*/*/*.mk", "test/*.sh", ".ci/*", ".github/workflows/*"} {
+		files, err := filepath.Glob("../../" + pattern)
+		harness.Check(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			harness.Check(t, err)
+			if found := repeats.Find(text); found != nil {
+				t.Errorf("%s repeats tests: %s", file, found)
+			}
+		}
 	}
 }

@@ -1,0 +1,89 @@
+package realtime
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+)
+
+var (
+	tries = regexp.MustCompile(`(?i)^(re)?(try|tries)|attempt`)
+	skips = regexp.MustCompile(`^Skip(f|Now)?$`)
+	load  = regexp.MustCompile(`(?i)load$|loadavg|busy|starved|sysinfo|numcpu|pressure`)
+)
+
+// again returns loops that repeat an act until it succeeds, a bounded number of times.
+func again(file *ast.File) (found []token.Pos) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		repeats, body := false, (*ast.BlockStmt)(nil)
+		switch loop := n.(type) {
+		case *ast.RangeStmt:
+			_, number := loop.X.(*ast.BasicLit)
+			repeats, body = number || has(loop.X, tries) || loop.Key != nil && has(loop.Key, tries), loop.Body
+		case *ast.ForStmt:
+			count, is := loop.Post.(*ast.IncDecStmt)
+			repeats, body = is && loop.Cond != nil && !indexes(loop.Body, name(count.X)), loop.Body
+		}
+		if repeats && succeeds(body.List) {
+			found = append(found, n.Pos())
+		}
+		return true
+	})
+	return found
+}
+
+// succeeds reports whether a branch ends the loop around it without an error.
+func succeeds(list []ast.Stmt) bool {
+	return slices.ContainsFunc(list, func(s ast.Stmt) bool {
+		branch, is := s.(*ast.IfStmt)
+		if !is {
+			return false
+		}
+		if compare, is := branch.Cond.(*ast.BinaryExpr); is && compare.Op == token.NEQ && has(compare.X, regexp.MustCompile("(?i)^err")) {
+			return false
+		}
+		switch last := branch.Body.List[len(branch.Body.List)-1].(type) {
+		case *ast.BranchStmt:
+			return last.Tok == token.BREAK
+		case *ast.ReturnStmt:
+			return len(last.Results) == 0 || has(last.Results[len(last.Results)-1], regexp.MustCompile(`^(nil|true)$`))
+		}
+		return succeeds(branch.Body.List)
+	})
+}
+
+func indexes(body *ast.BlockStmt, counter *ast.Ident) (does bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		index, is := n.(*ast.IndexExpr)
+		does = does || is && has(index.Index, regexp.MustCompile("^"+counter.Name+"$"))
+		return true
+	})
+	return does
+}
+
+// lenient returns branches that skip a test because the machine is busy.
+func lenient(file *ast.File) (found []token.Pos) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		branch, is := n.(*ast.IfStmt)
+		if is && has(branch.Body, skips) && (has(branch.Cond, load) || branch.Init != nil && has(branch.Init, load)) {
+			found = append(found, branch.Pos())
+		}
+		return true
+	})
+	return found
+}
+
+// has reports whether a name or literal within n matches.
+func has(n ast.Node, what *regexp.Regexp) (does bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			does = does || what.MatchString(n.Name)
+		case *ast.BasicLit:
+			does = does || what.MatchString(n.Value)
+		}
+		return true
+	})
+	return does
+}
