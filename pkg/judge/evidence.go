@@ -114,7 +114,7 @@ func times(n int) string {
 
 func native(command string) string {
 	switch command = strings.ToLower(command); {
-	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):
+	case isIPTables(command):
 		return "nftables over netlink (in current CNI plugins: ipMasqBackend of bridge, backend of portmap)"
 	case command == "ip", command == "tc", command == "bridge", command == "conntrack", command == "ipset":
 		return "netlink"

@@ -20,6 +20,7 @@ type program struct {
 	time      time.Duration
 	runs      int
 	longest   time.Duration
+	computed  time.Duration // on a CPU
 	slowest   *model.Image
 	candidate bool
 	// inner names the command that took most of the time, if it is another.
@@ -84,6 +85,7 @@ func (e *evidence) listPrograms() (all []*program) {
 			p.longest, p.slowest = run, e.spans[s.top].image
 		}
 		p.within[s.image.Name] += s.own
+		p.computed += time.Duration(min(s.image.CPU, s.own))
 	}
 	for _, p := range all {
 		p.settle()

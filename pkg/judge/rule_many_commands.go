@@ -37,7 +37,7 @@ func manyCommands(e *evidence) *finding {
 		says = fmt.Sprintf("%d commands ran, %s %d times for %s", n, most.name, most.runs, text.Round(most.time))
 	}
 	return &finding{Verdict: Verdict{
-		Cause: CauseCommands, Says: says, Remedy: atOnce(most.name), Report: "containernetworking/plugins#510",
+		Cause: CauseCommands, Says: says, Remedy: atOnce(most.name) + most.longTable(), Report: "containernetworking/plugins#510",
 	}, time: sum, kind: Commands, candidate: candidate > sum/2}
 }
 

@@ -3,8 +3,10 @@ package judge
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func slowCommand(e *evidence) *finding {
@@ -29,7 +31,7 @@ func (p *program) remedy() string {
 			"it asks for the name of each address", im.Name, strings.Join(im.Args, " "), p.caller())
 	}
 	if r := instead(p.name); r != "" {
-		return r
+		return r + p.longTable()
 	}
 	switch "sleep" {
 	case p.name:
@@ -42,6 +44,23 @@ func (p *program) remedy() string {
 		line += fmt.Sprintf(" with its %s ([probe] arguments = \"all\" shows them)", hidden(n))
 	}
 	return fmt.Sprintf("run %s: the longest gap is the step to speed up or remove", line)
+}
+
+// short is more than a run of iptables computes for a table of 1,000 rules.
+const short = 50 * time.Millisecond
+
+// longTable continues the remedy for runs of iptables that compute, because each reads a long table.
+func (p *program) longTable() string {
+	each := p.computed / time.Duration(max(1, p.runs))
+	if each < short || !isIPTables(p.name) {
+		return ""
+	}
+	return fmt.Sprintf("; or run kube-proxy in mode nftables or ipvs, which keeps the table short: each run needed %s of CPU "+
+		"time to read it", text.Round(each))
+}
+
+func isIPTables(command string) bool {
+	return strings.HasPrefix(command, "iptables") || strings.HasPrefix(command, "ip6tables")
 }
 
 func (p *program) caller() string {
@@ -71,8 +90,7 @@ func resolver(run *model.Image) (found *model.Image) {
 			lists = lists || arg == "--list" || short && strings.Contains(arg, "L")
 			numeric = numeric || arg == "--numeric" || short && strings.Contains(arg, "n")
 		}
-		iptables := strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables")
-		if iptables && lists && !numeric && im.CPU+im.RunDelay < (im.End-im.Start)/2 {
+		if isIPTables(im.Name) && lists && !numeric && im.CPU+im.RunDelay < (im.End-im.Start)/2 {
 			found = im
 		}
 	})

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ func starved(e *evidence) *finding {
 	if below != nil { // it shares the CPU limit
 		held -= e.starvedAgents()
 	}
-	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved {
+	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved || e.computes() {
 		return nil
 	}
 	for _, stopped := range []rule{sharedHold, slowPeer, stoppedAgent} {
@@ -35,6 +36,23 @@ func starved(e *evidence) *finding {
 		f.Remedy = raiseLimit(below, "its plugins share") + ", or move pods away"
 	}
 	return f
+}
+
+// computes reports whether one program would have made the call slow on idle CPUs, too.
+func (e *evidence) computes() bool {
+	plugins := map[string]time.Duration{}
+	for i := range e.spans {
+		if s := &e.spans[i]; s.image.Run != nil && !s.candidate {
+			plugins[s.plugin] += time.Duration(min(s.image.CPU, s.own))
+		}
+	}
+	most := slices.Max(append(slices.Collect(maps.Values(plugins)), 0))
+	for _, p := range e.programs() {
+		if !p.candidate {
+			most = max(most, p.computed)
+		}
+	}
+	return e.Slow > 0 && most > e.Slow
 }
 
 func (e *evidence) starvedAgents() (took time.Duration) {

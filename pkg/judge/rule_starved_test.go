@@ -49,8 +49,24 @@ func TestStarved(t *testing.T) {
 			}),
 			cause: CauseAgent,
 		},
+		"iptables reads a long table, on a busy machine": {
+			op:    add(with(seen(plugin("portmap", 0, 1000, longTable(10, 500, 120, 370), longTable(500, 990, 120, 370))), delayed(5))),
+			cause: CauseCommand, says: `^980ms of 1s: plugin portmap ran iptables \(2 times\)`,
+			remedy: `^replace iptables by nftables .*; or run kube-proxy in mode nftables or ipvs, .* 120ms of CPU`,
+		},
+		"a plugin computes, on a busy machine": {
+			op: add(with(with(seen(plugin("p", 0, 1000)), cpu(300)), delayed(690))), cause: CausePlugin,
+		},
+		"control: the commands are fast on a machine that is not busy": {
+			op:    add(with(seen(plugin("portmap", 0, 1000, longTable(10, 500, 40, 450), longTable(500, 990, 40, 450))), delayed(5))),
+			cause: CauseStarved, remedy: `load`,
+		},
 		"control: computing is no waiting": {
 			op: add(with(seen(plugin("p", 0, 1000)), cpu(1000))), cause: CausePlugin,
 		},
 	})
+}
+
+func longTable(from, to, computed, delay int64) *model.Image {
+	return with(with(ran("iptables", from, to), cpu(computed)), delayed(delay))
 }
