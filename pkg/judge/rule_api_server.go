@@ -15,16 +15,8 @@ func apiServer(e *evidence) *finding {
 	return &finding{Verdict: Verdict{
 		Cause:  CauseAPIServer,
 		Says:   fmt.Sprintf("plugin %s waited for %s, which looks like the API server%s", plugin, most.Address, times(n)),
-		Remedy: apiServerRemedy(plugin),
-		Report: "k8snetworkplumbingwg/whereabouts#313",
-	}, time: time, kind: Agents}
-}
-
-func apiServerRemedy(plugin string) string {
-	if plugin == "whereabouts" {
-		return CauseAPIServer.remedy() + ": in whereabouts all nodes wait for one lease"
-	}
-	return CauseAPIServer.remedy()
+		Remedy: CauseAPIServer.remedy(),
+	}.beside(plugin), time: time, kind: Agents}
 }
 
 // isAPIServer recognizes the API server by its address: port 6443 (kubeadm), or 443 of a private address.

@@ -12,6 +12,7 @@ func TestAPIServer(t *testing.T) {
 		},
 		"or as a service": {
 			op: add(seen(plugin("p", 0, 1000), dialled("tcp", "10.96.0.1:443", from(20, 940)))), cause: CauseAPIServer,
+			remedy: `asks less often$`, report: "-",
 		},
 		"control: a server on the internet is none": {
 			op: add(seen(plugin("p", 0, 1000), dialled("tcp", "52.94.233.129:443", from(20, 940)))), cause: CauseAgent,

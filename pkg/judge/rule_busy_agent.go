@@ -13,20 +13,16 @@ func busyAgent(e *evidence) *Verdict {
 	if r == nil || !tooMany(r.Message) {
 		return nil
 	}
-	v := &Verdict{
+	v := Verdict{
 		Cause: CauseBusy,
 		Says: fmt.Sprintf("the agent of plugin %s rejected the request (too many requests): %s",
 			e.Failed.Run.Plugin, e.Failure),
 		Remedy: CauseBusy.remedy(),
-	}
-	if strings.Contains(e.Failed.Run.Plugin, "cilium") {
-		v.Remedy += " (--api-rate-limit)"
-		v.Report = "cilium/cilium#22023"
-	}
+	}.beside(e.Failed.Run.Plugin)
 	if time, most := e.of(Agents); most != nil {
 		v.Says += fmt.Sprintf("; %s of %s: %s", text.Round(time), text.Round(e.Took), most)
 	}
-	return v
+	return &v
 }
 
 // tooMany recognizes HTTP 429 (RFC 6585, 4) and gRPC 8 as plugins quote them.

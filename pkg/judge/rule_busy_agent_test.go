@@ -29,7 +29,7 @@ func TestBusyAgent(t *testing.T) {
 	r := ruling{
 		op:    add(with(seen(plugin("p", 0, 900), wrote("HTTP 429"), dialled("unix", "/run/a.sock", from(100, 900))), exit(1))),
 		cause: CauseBusy, says: `"; 800ms of 900ms: plugin p waited for /run/a\.sock$`,
-		remedy: `^start fewer pods at once, or raise the agent's limit of requests$`,
+		remedy: `^start fewer pods at once, or raise the agent's limit of requests$`, report: "-",
 	}
 	table["how long it waited for that"] = r
 	rulings(t, table)

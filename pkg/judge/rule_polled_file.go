@@ -101,8 +101,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
 		Remedy: fmt.Sprintf("run fuser -v %s, which names the program that made it if that has it open: "+
 			"kill it if it hangs; run %s %[1]s only if that program is gone", p.Path, remove),
-		Report: "Azure/azure-container-networking#464",
-	}
+	}.beside(p.by.plugin)
 	l := e.call.LockFiles[p.Path]
 	switch {
 	case l == nil:

@@ -5,10 +5,8 @@ func powerShell(e *evidence) *finding {
 	for _, p := range e.programs() {
 		if isPowerShell(p.name) || isPowerShell(p.inner) {
 			return &finding{Verdict: Verdict{
-				Cause: CausePowerShell, Says: p.String(),
-				Remedy: CausePowerShell.remedy(),
-				Report: "antrea-io/antrea#4859",
-			}, time: p.time, kind: Commands, candidate: p.candidate}
+				Cause: CausePowerShell, Says: p.String(), Remedy: CausePowerShell.remedy(),
+			}.beside(p.by[0].plugin), time: p.time, kind: Commands, candidate: p.candidate}
 		}
 	}
 	return nil

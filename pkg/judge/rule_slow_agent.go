@@ -8,13 +8,13 @@ import (
 )
 
 func slowAgent(e *evidence) *finding {
-	time, worst, _, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Exchange == nil })
+	time, worst, plugin, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Exchange == nil })
 	if worst == nil {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause: CauseAgent, Says: e.calling(worst), Remedy: agentRemedy(worst), Report: "cilium/cilium#45103",
-	}, time: time, kind: Agents, agent: worst}
+		Cause: CauseAgent, Says: e.calling(worst), Remedy: agentRemedy(worst, plugin),
+	}.beside(plugin), time: time, kind: Agents, agent: worst}
 }
 
 func (e *evidence) calling(c *model.Connection) string {
@@ -26,7 +26,10 @@ func (e *evidence) calling(c *model.Connection) string {
 	return ""
 }
 
-func agentRemedy(c *model.Connection) string {
+func agentRemedy(c *model.Connection, plugin string) string {
+	if c.Agent == nil {
+		return silent(c, plugin)
+	}
 	if c.Work != nil {
 		when := calledFor(c)
 		state := stateOf(c.Work, when)

@@ -12,6 +12,10 @@ func TestSlowAgent(t *testing.T) {
 			op:    add(seen(plugin("cilium-cni", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950)))),
 			cause: CauseAgent, says: `^940ms of 1s: plugin cilium-cni waited for /run/cilium\.sock$`, report: "cilium/cilium#45103",
 		},
+		"control: the agent of another plugin, at an address like Cilium's": {
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950)))),
+			cause: CauseAgent, report: "-",
+		},
 		"what it does is known": {
 			op: add(seen(plugin("cilium-cni", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950), served(nil, nil),
 				func(c *model.Connection) { c.Work.CPU = 900 * ms }))),

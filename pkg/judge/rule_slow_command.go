@@ -19,10 +19,26 @@ func slowCommand(e *evidence) *finding {
 		Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: p.remedy()},
 		time:    p.time, kind: Commands, candidate: p.candidate, agent: p.by[0].connection,
 	}
-	if most := p.by[0]; most.connection != nil || most.agent != "" {
-		f.Report = "antrea-io/antrea#4859"
+	if c := awaited(p.slowest); c != nil {
+		f.Says += "; it waited for " + Peer(c)
+		if resolver(p.slowest) == nil {
+			f.Remedy = silent(c, p.by[0].plugin)
+		}
 	}
 	return f
+}
+
+// awaited returns the connection for whose answer a run waited longer than half of its time, or nil.
+func awaited(run *model.Image) (longest *model.Connection) {
+	most := (run.End - run.Start) / 2
+	run.Walk(func(im *model.Image) {
+		for f, c := range model.Each[*model.Connection](im.Facts) {
+			if took := min(f.When.End, im.End) - f.When.Start; took > most && c.Agent == nil && c.Error == "" {
+				most, longest = took, c
+			}
+		}
+	})
+	return longest
 }
 
 func (p *program) remedy() string {

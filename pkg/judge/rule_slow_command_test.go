@@ -15,13 +15,17 @@ func TestSlowCommand(t *testing.T) {
 		},
 		"a command of an agent": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("Get-NetAdapter", 10, 900)}, nil)))),
-			cause: CauseCommand, says: `^890ms of 1s: agentd at /run/a\.sock ran Get-NetAdapter, while plugin p waited`, report: "antrea-io/antrea#4859",
+			cause: CauseCommand, says: `^890ms of 1s: agentd at /run/a\.sock ran Get-NetAdapter, while plugin p waited`, report: "-",
+		},
+		"a command of Antrea's agent that is not PowerShell": {
+			op:    add(seen(plugin("antrea", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("policyctl", 10, 900)}, nil)))),
+			cause: CauseCommand, remedy: `^run strace`, report: "-",
 		},
 		"runs from one function of an agent": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{
 				cameFrom(ran("netadapter", 10, 400), 136), cameFrom(ran("netadapter", 410, 900), 136),
 			}, nil)))),
-			cause: CauseCommand, says: `^880ms of 1s: agentd .* ran netadapter \(2 times\).*, from getNetAdapter \(interface\.go:136\)$`, report: "antrea-io/antrea#4859",
+			cause: CauseCommand, says: `^880ms of 1s: agentd .* ran netadapter \(2 times\).*, from getNetAdapter \(interface\.go:136\)$`, report: "-",
 		},
 		"runs from different lines of it": {
 			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), cameFrom(ran("policyctl", 410, 900), 9))),
