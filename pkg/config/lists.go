@@ -122,6 +122,9 @@ func rules(list reflect.Type, s spec, most int64) value {
 	return listOf(list, rule, most, remedy)
 }
 
+// maxParts bounds a key's parts: the longest option has three, a hostile file 100,000.
+const maxParts = 16
+
 // entries accepts a table of strings, also nested: service.name = "x" is a table in TOML. Errors contain no values.
 func entries(v any, most int, check func(key, value string) *Problem) (map[string]string, []*Problem) {
 	table, ok := v.(map[string]any)
@@ -137,8 +140,8 @@ func entries(v any, most int, check func(key, value string) *Problem) (map[strin
 			key, at := prefix+k, at+"."+bare(k)
 			switch v := table[k].(type) {
 			case map[string]any:
-				if depth == maxParts {
-					report(at, wrong("use fewer dots", "has too many parts"))
+				if depth == maxParts || len(key) > maxPath {
+					report(at, wrong("use fewer dots and shorter words", "is too long"))
 					continue
 				}
 				walk(v, key+".", at, depth+1)

@@ -84,7 +84,7 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	data, _ := readFile(on, s.Path) // an unreadable file has no positions
 	_, all, _ := s.Base.overlay(on, s.Path, data)
 	_, ofText, _ := s.Base.overlay(on, textName, []byte(s.Text))
-	at := locate(data)
+	at, _ := locate(data)
 	for key, f := range o.unwise(ctx) {
 		all = append(all, f.at(s.Path, at, key))
 	}
@@ -119,13 +119,21 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 	}
 	// Some editors write a byte order mark, which TOML forbids.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	at, few := locate(data)
+	if !few {
+		return o, nil, Problems{{
+			Source: name,
+			What:   fmt.Sprintf("has more than %d keys and items of lists", maxEntries),
+			Remedy: "remove what cniscope does not need",
+		}}
+	}
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		return o, nil, Problems{syntax(name, data, err)}
 	}
 	next := o
 	next.environment.wrong = maps.Clone(o.environment.wrong)
-	r := reader{name: name, at: locate(data), into: &next, options: map[string]option{}, former: o.system.former()}
+	r := reader{name: name, at: at, into: &next, options: map[string]option{}, former: o.system.former()}
 	for _, opt := range o.system.settable() {
 		r.options[opt.key] = opt
 		r.known = append(r.known, opt.key)

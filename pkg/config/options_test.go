@@ -37,7 +37,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	if d := all.Diff(Default()); len(d) > 0 {
 		t.Errorf("the defaults in it are stale: %q", d)
 	}
-	set := locate(commented.ReplaceAll(data, []byte("$1")))
+	set, _ := locate(commented.ReplaceAll(data, []byte("$1")))
 	for _, opt := range Linux.settable() {
 		if _, ok := set[opt.key]; !ok {
 			t.Errorf("%s is not explained", opt.key)

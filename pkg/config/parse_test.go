@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,49 @@ func TestHostileTextIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// Of a text of a megabyte, few and short parts are looked at, whatever it repeats.
+func TestTheWorkOfAHostileTextIsBounded(t *testing.T) {
+	full := func(begin, unit, end string) string {
+		return begin + strings.Repeat(unit, (maxFile-len(begin)-len(end))/len(unit)) + end
+	}
+	long := strings.Repeat("x", maxFile/2)
+	for name, text := range map[string]string{
+		"options":                   full("", "k=1\n", ""),
+		"sections":                  full("", "[s]\n", ""),
+		"lists":                     full("", "[[slow.rule]]\n", ""),
+		"items":                     full("sampling.keep=[", "1,", "]"),
+		"items in lists":            full("k=[[[", "1,", "]]]"),
+		"tables in a list":          full("slow.rule=[", "{},", "]"),
+		"an inline table":           full("k={a={b={", "c=1,", "d=1}}}"),
+		"deep down":                 full("k."+strings.Repeat("a.", maxPath)+"k={", "c=1,", "d=1}"),
+		"parts of a key":            full("", "a.", "a=1"),
+		"attributes":                full("[resource.attributes]\n", "a=\"\"\n", ""),
+		"options of a long section": full("["+long+"]\n", "k=1\n", ""),
+		"headers of a long table":   full("export.otlp.headers."+long+"={", "a=\"\",", "b=\"\"}"),
+		"items of a long list":      full(long+"=[", "1,", "]"),
+		"options of long lists":     full("[["+long+"]]\n", "k=1\n", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, few := locate([]byte(text))
+			for path := range found {
+				if len(path) > maxPath {
+					t.Fatalf("a path of %d bytes", len(path))
+				}
+			}
+			if few || len(found) > maxEntries+1 {
+				t.Errorf("%d positions, few: %t", len(found), few)
+			}
+			if _, err := Parse("f.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), fmt.Sprint("more than ", maxEntries)) {
+				t.Error(err)
+			}
+		})
+	}
+	below, err := Parse("f.toml", []byte("[resource.attributes."+long+"]\na=\"\"\n"))
+	if err == nil || !strings.Contains(err.Error(), "is too long") {
+		t.Errorf("%v: %v", below.Resource.Attributes, err)
+	}
+}
+
 func lettered(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -203,6 +247,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("[[slow.rule]]\ncommand = \"a*\"\nthreshold = \"1s\"\n"))
 	f.Add([]byte("[export.otlp]\nendpoint = \"http://[::1]:4317\"\nheaders = { a = \"b\" }\n"))
 	f.Add([]byte("resource.attributes = { a.b = \"1\", \"c.d\" = \"2\" }\nsampling = { keep = [[1]] }"))
+	f.Add([]byte("[resource.attributes." + strings.Repeat("x", 4*maxPath) + "]\n" + lettered(100)))
+	f.Add([]byte("[" + strings.Repeat("x", 4*maxPath) + "]\n" + lettered(2*maxEntries)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := Parse("f.toml", data)
 		if err != nil {

@@ -13,14 +13,21 @@ type position struct{ line, column int }
 // positions has keys such as "slow.command", "slow.rule[0].threshold", "sampling.keep[1]".
 type positions map[string]position
 
-// maxParts bounds a key's parts: the longest option has three, a hostile file 100,000.
-const maxParts = 16
+const (
+	// maxEntries bounds keys and items of lists, because go-toml compares each key with all before it.
+	maxEntries = 4096
+	// maxPath bounds the bytes of a path that tell its position.
+	maxPath = 256
+)
 
-func locate(data []byte) positions {
+func cut(path string) string { return path[:min(len(path), maxPath)] }
+
+// locate also returns whether the text has at most maxEntries.
+func locate(data []byte) (positions, bool) {
 	l := locator{lines: lines(data), found: positions{}, length: map[string]int{}}
 	l.parser.Reset(data)
 	table := ""
-	for l.parser.NextExpression() {
+	for l.entries <= maxEntries && l.parser.NextExpression() {
 		switch e := l.parser.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
 			table = l.keys(e, "", e.Kind == unstable.ArrayTable)
@@ -28,14 +35,15 @@ func locate(data []byte) positions {
 			l.keyValue(e, table)
 		}
 	}
-	return l.found
+	return l.found, l.entries <= maxEntries
 }
 
 type locator struct {
-	parser unstable.Parser
-	lines  []int
-	found  positions
-	length map[string]int // items of each [[list]] so far
+	parser  unstable.Parser
+	lines   []int
+	found   positions
+	length  map[string]int // items of each [[list]] so far
+	entries int
 }
 
 func (l *locator) keyValue(e *unstable.Node, table string) {
@@ -44,39 +52,33 @@ func (l *locator) keyValue(e *unstable.Node, table string) {
 
 func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 	it := e.Key()
-	for n := 0; it.Next(); n++ {
-		if n == maxParts {
-			return path
-		}
-		path = join(path, string(it.Node().Data))
+	for l.entries <= maxEntries && it.Next() {
+		path = cut(join(path, string(it.Node().Data)))
 		l.note(path, it.Node())
 		last := it.IsLast()
 		switch {
 		case isList && last:
 			l.length[path]++
-			path += index(l.length[path] - 1)
+			path = cut(path + index(l.length[path]-1))
 			l.note(path, it.Node())
 		case l.length[path] > 0 && !last:
-			path += index(l.length[path] - 1) // [list.table] belongs to the last item
+			path = cut(path + index(l.length[path]-1)) // [list.table] belongs to the last item
 		}
 	}
 	return path
 }
 
 func (l *locator) value(v *unstable.Node, path string) {
-	if strings.Count(path, ".") > maxParts {
-		return
-	}
 	it := v.Children()
 	switch v.Kind {
 	case unstable.Array:
-		for i := 0; it.Next(); i++ {
-			at := path + index(i)
+		for i := 0; l.entries <= maxEntries && it.Next(); i++ {
+			at := cut(path + index(i))
 			l.note(at, it.Node())
 			l.value(it.Node(), at)
 		}
 	case unstable.InlineTable:
-		for it.Next() {
+		for l.entries <= maxEntries && it.Next() {
 			l.keyValue(it.Node(), path)
 		}
 	}
@@ -84,6 +86,7 @@ func (l *locator) value(v *unstable.Node, path string) {
 
 // note keeps the first position of a path. Nested lists have none.
 func (l *locator) note(path string, n *unstable.Node) {
+	l.entries++
 	if _, ok := l.found[path]; ok || n.Raw.Length == 0 {
 		return
 	}
@@ -97,7 +100,7 @@ func (l *locator) note(path string, n *unstable.Node) {
 
 // of returns the position of path or its nearest parent.
 func (ps positions) of(path string) position {
-	for path != "" {
+	for path = cut(path); path != ""; {
 		if p, ok := ps[path]; ok {
 			return p
 		}
