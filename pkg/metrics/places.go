@@ -33,12 +33,15 @@ const (
 	leaving              // client reads or disconnects
 )
 
+type listener interface {
+	net.Listener
+	AcceptTCP() (*net.TCPConn, error)
+}
+
 // places is a listener that clients cannot exhaust: when full, it closes the oldest connection that does not wait
 // for the server. Accept is for one goroutine. netutil.LimitListener would lock out kubelet's probes.
 type places struct {
-	*net.TCPListener
-	pace time.Duration
-	last time.Time
+	listener
 
 	mu   sync.Mutex
 	open []*place // sorted by since
@@ -54,12 +57,10 @@ type place struct {
 }
 
 func (p *places) Accept() (net.Conn, error) {
-	time.Sleep(p.pace - time.Since(p.last))
 	tcp, err := p.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
-	p.last = time.Now()
 	for !p.room(time.Now()) {
 		time.Sleep(time.Millisecond) // lets a handler finish
 	}

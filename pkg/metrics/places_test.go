@@ -194,7 +194,7 @@ func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Check(t, err)
-	p = &places{TCPListener: l.(*net.TCPListener)}
+	p = &places{listener: l.(*net.TCPListener)}
 	t.Cleanup(func() {
 		_ = p.Close()
 		for _, c := range p.open {

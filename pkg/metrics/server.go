@@ -19,8 +19,6 @@ const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
-	// handshake is the minimum interval of TLS connections: at 1 ms (RSA), strangers use half a CPU.
-	handshake = 2 * time.Millisecond
 )
 
 // Check describes a state and whether it is good, without blocking.
@@ -94,11 +92,11 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 		}
 		h, secure = site, site.TLS()
 	}
-	listener, err := net.Listen("tcp", address)
+	socket, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%w; set another address, or stop who listens there (ss -ltnp names it)", err)
 	}
-	places := &places{TCPListener: listener.(*net.TCPListener)}
+	places := &places{listener: socket.(*net.TCPListener)}
 	l := &listening{listener: places, http: http.Server{
 		ConnContext:       withPlace,
 		Handler:           keeping(h),
@@ -114,7 +112,7 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 	// One answer per connection: clients that do not read could occupy all CPUs.
 	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
-		places.pace = handshake
+		places.listener = newTurnstile(socket.(*net.TCPListener))
 		l.listener = tls.NewListener(places, secure)
 	}
 	return l, nil

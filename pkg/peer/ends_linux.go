@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"math"
+	"net"
 	"net/netip"
 
 	"github.com/mdlayher/netlink"
@@ -18,6 +19,17 @@ func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	defer diag.Close()
 	s, err := socketOf(diag, unmapped(of), unmapped(other))
 	return uint64(s.inode), err
+}
+
+// UID returns the user who made a connection's other end, in our network namespace.
+func UID(c *net.TCPConn) (uid uint32, ok bool) {
+	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	if err != nil {
+		return 0, false
+	}
+	defer diag.Close()
+	s, err := socketOf(diag, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
+	return s.uid, err == nil
 }
 
 // End is a stream's other end.

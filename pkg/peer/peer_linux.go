@@ -20,6 +20,7 @@ const (
 	messageSize      = 72 // struct inet_diag_msg
 	addressesAt      = 4  // of struct inet_diag_sockid, at 8 in the request
 	cookieAt         = 44
+	uidAt            = 64
 	inodeAt          = 68
 	tcpEstablished   = 1
 )
@@ -27,6 +28,7 @@ const (
 // socket has a cookie because inode numbers recur after 2^32 sockets.
 type socket struct {
 	inode  uint32
+	uid    uint32
 	cookie uint64
 }
 
@@ -109,7 +111,7 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
 	}
-	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:])}
+	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:]), uid: binary.NativeEndian.Uint32(m[uidAt:])}
 	s.cookie = uint64(binary.NativeEndian.Uint32(m[cookieAt:])) | uint64(binary.NativeEndian.Uint32(m[cookieAt+4:]))<<32
 	if s.inode == 0 {
 		return socket{}, errUnclaimed

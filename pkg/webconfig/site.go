@@ -37,7 +37,7 @@ type Site struct {
 
 	secret [32]byte
 	known  map[[32]byte]bool
-	turns  turns
+	turns  Turns
 }
 
 // New reads the file. Later changes apply; if TLS is added or removed, all requests are refused.
@@ -102,12 +102,12 @@ func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
 	}
 	key := s.key(shown)
 	if !s.right(key) {
-		if !s.turns.take(r) {
+		if !s.turns.Take(r.Context().Done(), Source(r.RemoteAddr)) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many passwords are being checked", http.StatusTooManyRequests)
 			return false
 		}
-		defer func(began time.Time) { time.AfterFunc(rest*time.Since(began), s.turns.pass) }(time.Now())
+		defer func(began time.Time) { time.AfterFunc(rest*time.Since(began), s.turns.Pass) }(time.Now())
 	}
 	s.toolkit.ServeHTTP(answer, r)
 	s.learn(key, answer.passed)

@@ -229,7 +229,7 @@ func TestGuessing(t *testing.T) {
 	}
 	s.want("the right one, meanwhile", "200", as("prometheus", "right"))
 	s.want("nobody, meanwhile", "401", nil)
-	s.site.turns.pass()
+	s.site.turns.Pass()
 	crowd.Wait()
 	for range waitingMax {
 		if got := <-answers; !strings.Contains(got, "401") {

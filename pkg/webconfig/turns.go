@@ -1,8 +1,9 @@
 package webconfig
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
-	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -10,62 +11,71 @@ import (
 
 const waitingMax = 256
 
-// turns alternates between the longest waiting request and a random source's oldest, so strangers cannot delay a
+// Turns alternates between the longest waiting request and a random source's oldest, so strangers cannot delay a
 // scraper.
-type turns struct {
+type Turns struct {
+	// Max bounds those who wait; 0 means 256.
+	Max int
+
 	mu      sync.Mutex
-	waiting []*waiter // in order of arrival
+	waiting []*waiter      // in order of arrival
+	count   map[string]int // of these, by source
 	taken   bool
 	drawn   bool // the latest turn was random
 }
 
 type waiter struct {
-	from   netip.Prefix
+	from   string
 	admits chan bool
 }
 
-func (t *turns) take(r *http.Request) bool {
-	w := t.wait(source(r.RemoteAddr))
+// Take waits for a turn, which ends with Pass. It returns false if too many wait, or once done is closed.
+func (t *Turns) Take(done <-chan struct{}, from string) bool {
+	w := t.wait(from)
 	select {
 	case admitted := <-w.admits:
 		return admitted
-	case <-r.Context().Done():
+	case <-done:
 		t.give(w)
 		return false
 	}
 }
 
-func (t *turns) wait(from netip.Prefix) *waiter {
+func (t *Turns) wait(from string) *waiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := &waiter{from, make(chan bool, 1)}
 	t.waiting = append(t.waiting, w)
-	if len(t.waiting) > waitingMax {
-		t.leave(crowd(t.waiting), false)
+	if t.count == nil {
+		t.count = map[string]int{}
+	}
+	if t.count[from]++; len(t.waiting) > cmp.Or(t.Max, waitingMax) {
+		t.leave(t.crowd(), false)
 	}
 	t.next()
 	return w
 }
 
-func (t *turns) give(w *waiter) {
+func (t *Turns) give(w *waiter) {
 	t.mu.Lock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.leave(i, false)
 	}
 	t.mu.Unlock()
 	if <-w.admits {
-		t.pass()
+		t.Pass()
 	}
 }
 
-func (t *turns) pass() {
+// Pass ends the turn that was taken.
+func (t *Turns) Pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = false
 	t.next()
 }
 
-func (t *turns) next() {
+func (t *Turns) next() {
 	if t.taken || len(t.waiting) == 0 {
 		return
 	}
@@ -77,40 +87,43 @@ func (t *turns) next() {
 	}
 }
 
-func (t *turns) leave(i int, admitted bool) {
-	t.waiting[i].admits <- admitted
+func (t *Turns) leave(i int, admitted bool) {
+	w := t.waiting[i]
+	w.admits <- admitted
+	if t.count[w.from]--; t.count[w.from] == 0 {
+		delete(t.count, w.from)
+	}
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 }
 
 func draw(waiting []*waiter, random func(n int) int) int {
 	var oldest []int
+	seen := map[string]bool{}
 	for i, w := range waiting {
-		if !slices.ContainsFunc(oldest, func(n int) bool { return waiting[n].from == w.from }) {
+		if !seen[w.from] {
+			seen[w.from] = true
 			oldest = append(oldest, i)
 		}
 	}
 	return oldest[random(len(oldest))]
 }
 
-func crowd(waiting []*waiter) (last int) {
-	count, most := map[netip.Prefix]int{}, 0
-	for _, w := range waiting {
-		count[w.from]++
-		most = max(most, count[w.from])
-	}
-	for i, w := range waiting {
-		if count[w.from] == most {
-			last = i
+// crowd returns the newest of the source with the most.
+func (t *Turns) crowd() int {
+	most := slices.Max(slices.Collect(maps.Values(t.count)))
+	for i := len(t.waiting) - 1; i > 0; i-- {
+		if t.count[t.waiting[i].from] == most {
+			return i
 		}
 	}
-	return last
+	return 0
 }
 
-// source is the address, or one host's network: loopback, or an IPv6 /64.
-func source(remote string) netip.Prefix {
+// Source is the address, or one host's network: loopback, or an IPv6 /64.
+func Source(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Prefix{}
+		return ""
 	}
 	ip, bits := at.Addr().Unmap().WithZone(""), 64
 	switch {
@@ -120,5 +133,5 @@ func source(remote string) netip.Prefix {
 		bits = 32
 	}
 	network, _ := ip.Prefix(bits)
-	return network
+	return network.String()
 }

@@ -37,20 +37,20 @@ func TestAScraperAmongGuessers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &turns{taken: true}
+			q := &Turns{taken: true}
 			for i := range test.waiting {
-				q.wait(source(test.guesser(i)))
+				q.wait(Source(test.guesser(i)))
 			}
-			scraper := q.wait(source(test.scraper))
+			scraper := q.wait(Source(test.scraper))
 			for i := range test.most + 1 {
-				q.pass()
+				q.Pass()
 				if len(scraper.admits) > 0 {
 					if !<-scraper.admits {
 						t.Error("it was sent away")
 					}
 					return
 				}
-				q.wait(source(test.guesser(i)))
+				q.wait(Source(test.guesser(i)))
 			}
 			t.Errorf("it still waits after %d others", test.most)
 		})
@@ -59,16 +59,16 @@ func TestAScraperAmongGuessers(t *testing.T) {
 
 // A source with all places loses one to another source.
 func TestACrowdMakesRoom(t *testing.T) {
-	q := &turns{taken: true}
+	q := &Turns{taken: true}
 	var last *waiter
 	for range waitingMax {
-		last = q.wait(source("10.0.0.1:1"))
+		last = q.wait(Source("10.0.0.1:1"))
 	}
-	scraper := q.wait(source("10.0.0.2:1"))
+	scraper := q.wait(Source("10.0.0.2:1"))
 	if len(last.admits) != 1 || <-last.admits {
 		t.Error("the newest of the crowd was not sent away")
 	}
-	if more := q.wait(source("10.0.0.1:1")); len(more.admits) != 1 || <-more.admits {
+	if more := q.wait(Source("10.0.0.1:1")); len(more.admits) != 1 || <-more.admits {
 		t.Error("one more of the crowd was not sent away")
 	}
 	if len(scraper.admits) != 0 || len(q.waiting) != waitingMax {
@@ -78,8 +78,8 @@ func TestACrowdMakesRoom(t *testing.T) {
 
 // A disconnected client holds no turn.
 func TestWhoGoesHoldsNoTurn(t *testing.T) {
-	q := new(turns)
-	first, second, third := q.wait(source("10.0.0.1:1")), q.wait(source("10.0.0.2:1")), q.wait(source("10.0.0.3:1"))
+	q := new(Turns)
+	first, second, third := q.wait(Source("10.0.0.1:1")), q.wait(Source("10.0.0.2:1")), q.wait(Source("10.0.0.3:1"))
 	q.give(second)
 	q.give(first)
 	if len(q.waiting) != 0 || !<-third.admits {

@@ -4,6 +4,7 @@ package neighbours
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -52,6 +53,11 @@ var besiegers = map[string]func(address string){
 	}),
 	"promising": crowd(sockets, 1, func(c net.Conn) {
 		_ = send(c, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx")
+		_, _ = io.Copy(io.Discard, c)
+	}),
+	"connecting": crowd(sockets, 250, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }),
+	"beginning a handshake": crowd(sockets, 1, func(c net.Conn) {
+		_ = send(c, "\x16\x03\x01\x02\x00\x01") // the header of a ClientHello
 		_, _ = io.Copy(io.Discard, c)
 	}),
 	"guessing": crowd(guessing, 1, func(c net.Conn) {
@@ -156,4 +162,39 @@ func TestAScraperAmongGuessers(t *testing.T) {
 			n.start()
 		}
 	}
+}
+
+// A scraper with the password succeeds over TLS while another user connects all the time and finishes no handshake.
+func TestAScraperAmongHandshakes(t *testing.T) {
+	lasting(t)
+	dir := t.TempDir()
+	authority, err := harness.NewAuthority()
+	harness.Check(t, err)
+	pair, err := authority.Issue("cniscope", time.Hour)
+	harness.Check(t, err)
+	harness.Check(t, harness.WritePEM(dir, "tls", pair))
+	hash, err := bcrypt.GenerateFromPassword([]byte("right"), 10)
+	harness.Check(t, err)
+	path := filepath.Join(dir, "web.yml")
+	harness.Check(t, os.WriteFile(path, fmt.Appendf(nil,
+		"tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\nbasic_auth_users:\n  near: %s\n", hash), 0o600))
+	_, port, err := net.SplitHostPort(harness.Address(t))
+	harness.Check(t, err)
+	n := newNode(t, "", fmt.Sprintf("listen = \":%s\"\nweb_config = %q\n", port, path))
+	for _, manner := range []string{"connecting", "beginning a handshake"} {
+		leave := besieged(t, manner, net.JoinHostPort("127.0.0.1", port))
+		time.Sleep(2 * time.Second)
+		for range 10 {
+			client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+				DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12},
+			}}
+			took, err := ask(&client, fmt.Sprintf("https://near:right@%s/metrics", net.JoinHostPort("127.0.0.1", port)))
+			t.Logf("%s: %s, %v", manner, took, err)
+			if err != nil {
+				t.Errorf("among 4000 sockets, %s: it was not let in within 10s: %v", manner, err)
+			}
+		}
+		leave()
+	}
+	n.lived(n.scope.PID())
 }

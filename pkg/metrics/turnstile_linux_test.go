@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// A scraper has its turn soon after all strangers of another user that may wait, who connected before it and say nothing.
+func TestAScraperAmongStrangersThatConnect(t *testing.T) {
+	harness.Root(t)
+	const strangers = waitingMax + 50
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Check(t, err)
+	q := newTurnstile(l.(*net.TCPListener))
+	defer q.Close()
+	var refused atomic.Int32
+	for _, c := range dialAs(t, 65534, strangers, l.Addr().String()) {
+		go func() {
+			_, _ = c.Read(make([]byte, 1))
+			refused.Add(1)
+		}()
+	}
+	untilRefused := func(n int32) {
+		t.Helper()
+		harness.Until(t, "all have come", func() bool { return refused.Load() == n })
+	}
+	untilRefused(strangers - waitingMax - 1) // the first has its turn
+	scraper := dialAs(t, 0, 1, l.Addr().String())[0]
+	untilRefused(strangers - waitingMax)
+	for n := 1; ; n++ {
+		c, err := q.AcceptTCP()
+		harness.Check(t, err)
+		defer c.Close()
+		if c.RemoteAddr().String() == scraper.LocalAddr().String() {
+			return
+		}
+		if n == 100 {
+			t.Fatal("100 strangers had their turns first")
+		}
+	}
+}
+
+// dialAs connects a number of times as a user.
+func dialAs(t *testing.T, uid, times int, address string) (all []net.Conn) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // stays locked, so that the thread ends
+		_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
+		var err error
+		for len(all) < times && err == nil {
+			var c net.Conn
+			if c, err = net.Dial("tcp", address); err == nil {
+				all = append(all, c)
+			}
+		}
+		done <- err
+	}()
+	harness.Check(t, <-done)
+	t.Cleanup(func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	})
+	return all
+}
