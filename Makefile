@@ -223,7 +223,7 @@ outdated: ## direct requirements that are behind their newest version, of the pr
 		xargs go list -m -e -u -f '{{with .Update}}{{.Path}} {{$$.Version}} -> {{.Version}}{{end}}' | sed '/^$$/d'); done
 
 .PHONY: test-neighbours
-test-neighbours: tools tools-older ## hostile connections to relay and metrics for NEIGHBOURS (20s): 2000 of any kind, then 4000 of each of five manners by another user, then 40 that guess passwords; and a cniscope that is stopped (root)
+test-neighbours: tools tools-older ## hostile connections to relay and metrics for NEIGHBOURS (20s): 2000 of any kind, then 4000 of each of seven manners by another user, then 40 that guess passwords; and a cniscope that is stopped (root)
 	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
 
 .PHONY: test-files
