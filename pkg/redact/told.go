@@ -203,12 +203,15 @@ func nested(key string) bool {
 // path adds what Path would redact, also of a PATH.
 func (c *Call) path(v string) {
 	for path := range strings.SplitSeq(v, ":") {
-		parts := strings.Split(path, "/")
+		parts, rest := strings.Split(path, "/"), true
 		for i, part := range parts {
 			switch {
 			case part == "" || c.names[part] || c.form(part, true):
 			case !system(parts[:i]):
-				c.value(part)
+				if c.value(part); rest && i > 0 { // numbers may spell its slashes, too
+					c.value("/" + strings.Join(parts[i:], "/"))
+				}
+				rest = false
 			default:
 				for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune("-._", r) }) {
 					if !wordlike(piece) {
