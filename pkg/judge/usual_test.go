@@ -6,6 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The networks of delegated plugins, as of Multus, have their own baselines.
@@ -35,4 +36,19 @@ func TestEachNetworkIsLearntApart(t *testing.T) {
 			t.Errorf("%s is of the configuration %q, known are %v", k, is, got)
 		}
 	}
+}
+
+func TestASpellIsReportedAtItsBegin(t *testing.T) {
+	var known baseline.Book
+	var found []baseline.Kind
+	for n := range int64(baseline.Enough + 40) {
+		op := add(plugin("bridge", 0, 100))
+		if n > baseline.Enough+20 {
+			op = add(plugin("bridge", 0, 3000))
+		}
+		for _, f := range (Options{Thresholds: Thresholds{Baseline: true}}).JudgeBy(&known, op).Findings {
+			found = append(found, f.Kind)
+		}
+	}
+	harness.EqualSlices(t, found, []baseline.Kind{baseline.Slower})
 }

@@ -56,6 +56,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	}
 	harness.EqualSlices(t, reported, []string{"at 110: CNI ADD hung of bridge, 0 to 110"}, "reported")
 	harness.Equal(t, len(p.InFlight()), 0, "calls in progress at the end")
+	harness.Equal(t, p.Open(), 1, "operations that may still get a call")
 	if rest := p.Flush(); len(rest) != 1 || !rest[0].(*Judged).Operation.Calls[0].Hung {
 		t.Errorf("at the end: %+v", rest)
 	}
@@ -97,7 +98,7 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 
 func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 	p := small()
-	p.Judge.PerSecond = 1
+	p.Whole, p.Judge.PerSecond = true, 1
 	for round, want := range []int{2, 0} {
 		p.Judge.Call = []time.Duration{time.Hour, 20}[round]
 		reduced := 0
@@ -105,6 +106,7 @@ func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 			if r.Judgement.Reduced {
 				reduced++
 			}
+			harness.Equal(t, r.Whole.Spans != nil, round == 1, "whole, of a slow one", round)
 		}
 		harness.Equal(t, reduced, want, "reduced of 3 in round", round)
 	}

@@ -172,6 +172,32 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 	}
 }
 
+// The log counts drops once a minute while exports succeed, and has no line for a single failure.
+func TestDropsAreSaidOnceAMinute(t *testing.T) {
+	var log strings.Builder
+	var queue *Queue
+	answers := []error{nil, errors.New("once"), nil, nil}
+	story(t, sender(func(context.Context, [][]byte) error {
+		queue.Add(Item{Data: []byte("too many")})
+		answer := answers[0]
+		answers = answers[1:]
+		return answer
+	}), Options{Items: 1, Log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, q *Queue) {
+		queue = q
+		add(t, q, "first")
+		first := goesOn(q)
+		add(t, q, "again")
+		time.Sleep(time.Minute)
+		add(t, q, "later")
+		goesOn(q)
+		harness.Equal(t, first.Dropped[Full], 1, "dropped, in the first snapshot")
+	})
+	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "export dropped data") != 2 ||
+		!strings.Contains(text, "dropped=1 ") || !strings.Contains(text, "dropped=3 ") {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
 // A pause is up to RetryTo.
 func TestADestinationSaysWhenToComeBack(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {

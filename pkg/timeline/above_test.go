@@ -100,6 +100,13 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			// It leaves after the first, to which it links.
 			"6300 teardown settled: eth0<StopPodSandbox\n6300 teardown settled: eth0<RemovePodSandbox\n",
 		},
+		"a span of another sandbox closes nothing that still runs": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", environment("its own")).at(9, running("c1", "")).
+					span(20, "RunPodSandbox", -9, 15, "c2").exit(50, "b").tick(60)
+			},
+			"60 setup sandbox running: eth0<its own\n",
+		},
 		"the wait is over after its time": {
 			func(s *story) { setup(s).tick(7059).tick(7061) },
 			"7061 setup sandbox running: lo<- eth0<-\n",

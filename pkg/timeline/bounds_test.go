@@ -94,9 +94,8 @@ func TestEverythingIsBounded(t *testing.T) {
 	if n := part(first, "images").Int(); n != 32 || first.Dropped != 1000-31 {
 		t.Errorf("%d images kept, %d dropped", n, first.Dropped)
 	}
-	if s.line.Stats().Refused == 0 {
-		t.Error("nothing counted as refused")
-	}
+	harness.Equal(t, s.line.Stats().Refused, 992+1000-(64-8), "refused operations and processes")
+	harness.EqualSlices(t, s.line.open[1].Partial, []string{"more processes than the limit"})
 	if ops := s.line.Flush(); len(ops) != 8 || len(s.followed()) != 0 {
 		t.Errorf("flushed %d operations, %d processes left", len(ops), len(s.followed()))
 	}

@@ -65,6 +65,13 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 			},
 			"c1: powershell 20-60 candidate by agent or 1 others",
 		},
+		"a name of a call that the runtime did not begin is no second one": {
+			func(s *story) {
+				end(s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea", container("c2"), startedBy(event.CallerRootless)).
+					plugin(10, "b", "ADD", "antrea").image(20, "p", "agent", "powershell", mentioning("c1", "c2")).exit(60, "p"))
+			},
+			"c1: powershell 20-60 candidate by agent",
+		},
 		"it is not forgotten between two pods": {
 			func(s *story) {
 				s.hidden(0, "agent").plugin(0, "o", "ADD", "antrea", container("c0")).exit(5, "o").tick(2000)

@@ -45,6 +45,8 @@ func heldBy(process string, pid uint32, name string) func(*event.Wait) {
 	}
 }
 
+func stopped(w *event.Wait) { w.Holder.State = event.AgentStopped }
+
 // The wait's end was noticed late.
 func until(end int64) func(*event.Wait) { return func(w *event.Wait) { w.End = end * ms } }
 
@@ -119,7 +121,7 @@ func saidOfWait(w *model.Wait, when model.Interval) string {
 		s += " in vain: " + w.Error
 	}
 	if h := w.Holder; h != nil {
-		s += fmt.Sprintf(", held by %s (%d) for %d", h.Name, h.PID, w.HolderAge/ms)
+		s += fmt.Sprintf(", held by %s (%s) for %d", h.Name, strings.TrimSpace(fmt.Sprint(h.PID, " ", h.State)), w.HolderAge/ms)
 		if !w.AgeExact {
 			s += " at least"
 		}
@@ -134,9 +136,9 @@ func TestWaits(t *testing.T) {
 			func(s *story) {
 				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
 					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
-					wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"))
+					wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"), stopped)
 			},
-			"lock flock/run/lock 30-100, held by other (11) for 90",
+			"lock flock/run/lock 30-100, held by other (11 stopped) for 90",
 		},
 		"of a holder that nobody saw take it, the age is at least the wait": {
 			func(s *story) {

@@ -47,7 +47,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 		}}
 		run.Facts = []*model.Fact{
 			{When: between(11, 17), What: &model.Wait{
-				Kind: event.WaitLock, Path: "/run/l",
+				Kind: event.WaitLock, Path: "/run/l", Tries: 2,
 				Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6,
 			}},
 			{When: between(17, 22), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
@@ -66,7 +66,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 			}}},
 			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
 			{When: between(31, 39), What: &model.Connection{
-				Network: "tcp", Address: "[::1]:99", Tries: 1,
+				Network: "tcp", Address: "[::1]:99", Tries: 2,
 				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true,
 			}},
 		}
@@ -173,9 +173,11 @@ func TestWhatIsSaidOfTheInside(t *testing.T) {
 		{"configure interface", "cni.plugin", `string_value:"bridge"`},
 		{"configure interface", "cniscope.changes", "int_value:2"},
 		{"wait for lock", "cniscope.kind", `string_value:"lock"`},
+		{"wait for lock", "cniscope.lock.tries", "int_value:2"},
 		{"wait for lock", "cniscope.lock.holder_pid", "int_value:812"},
 		{"wait for lock", "cniscope.lock.holder_age_ms", "double_value:2"},
 		{"wait for lock", "cniscope.lock.holder_age_exact", "bool_value:false"},
+		{"call agent", "cniscope.tries", "int_value:2"},
 		{"call agent", "server.address", `string_value:"::1"`},
 		{"call agent", "server.port", "int_value:99"},
 		{"call agent", "network.transport", `string_value:"tcp"`},

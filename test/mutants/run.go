@@ -51,6 +51,9 @@ func (r *runner) try(m *mutant, folder string) (by string, err error) {
 			return "", err
 		}
 		binary := b.binary
+		if binary == "" {
+			continue
+		}
 		if m.body.to == 0 {
 			overlay, err := r.overlay([]*mutant{m})
 			if err == nil {
@@ -62,8 +65,14 @@ func (r *runner) try(m *mutant, folder string) (by string, err error) {
 		} else if !slices.Contains(b.reached, strconv.Itoa(m.id)) {
 			continue
 		}
-		if out, _, err := r.execute(binary, s, b.limit, "MUTANT="+strconv.Itoa(m.id)); err != nil {
-			return filepath.Base(s.folder) + " " + why(out), nil
+		for limit := b.limit; ; limit.wall *= 2 {
+			out, _, err := r.execute(binary, s, limit, "MUTANT="+strconv.Itoa(m.id))
+			if err == nil {
+				break
+			}
+			if !starved(out) {
+				return filepath.Base(s.folder) + " " + why(out), nil
+			}
 		}
 	}
 	return "", nil
@@ -76,6 +85,10 @@ func (r *runner) base(s suite) (*base, error) {
 	binary, err := r.build(s, r.overlaid)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(binary); err != nil { // no test files
+		r.bases[s] = &base{}
+		return r.bases[s], nil
 	}
 	reached := binary + ".reached"
 	if err := os.WriteFile(reached, nil, 0o666); err != nil {
@@ -108,11 +121,15 @@ func (r *runner) build(s suite, overlay string) (binary string, err error) {
 
 // execute runs tests up to the first failure. It limits CPU time and memory (6 GiB), so that an endless loop ends.
 func (r *runner) execute(binary string, s suite, limit usage, environment string) (out []byte, took usage, err error) {
-	temporary, err := os.MkdirTemp(r.dir, "tests")
+	// Its path is short because tests make sockets in it, and other users may enter it.
+	temporary, err := os.MkdirTemp("", "m")
 	if err != nil {
 		return nil, usage{}, err
 	}
 	defer os.RemoveAll(temporary)
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return nil, usage{}, err
+	}
 	said, err := os.Create(filepath.Join(temporary, "output"))
 	if err != nil {
 		return nil, usage{}, err
@@ -129,6 +146,14 @@ func (r *runner) execute(binary string, s suite, limit usage, environment string
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	out, unread := os.ReadFile(said.Name())
 	return out, took, errors.Join(err, unread)
+}
+
+var working = regexp.MustCompile(`(?m)^goroutine \d+ .*\[(running|runnable|syscall)`)
+
+// starved reports whether tests that timed out were still at work, on a busy machine. A mutant that hangs is not, or
+// runs into the limit of CPU time. One goroutine runs in any case: it prints the others.
+func starved(out []byte) bool {
+	return bytes.Contains(out, []byte("panic: test timed out")) && len(working.FindAll(out, 3)) > 1
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.{1,60})|^fatal error: (.{1,60})|^(SIG\w+)`)
