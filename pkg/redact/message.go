@@ -45,7 +45,7 @@ func separates(s string, i int) int {
 }
 
 func (m *message) chunks() {
-	run, runs, last := 0, 0, 0 // of consecutive numbers: start, count, end of the last word
+	var run, runs, last int // of consecutive numbers: start, count, end of the last word
 	for i := 0; i < len(m.s); {
 		if n := separates(m.s, i); n > 0 {
 			i += n

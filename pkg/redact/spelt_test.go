@@ -57,6 +57,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		`{"password":"elephant"}`:                                 "elephant",
 		`{"x":"{\"password\":\"correct horse\"}"}`:                "correct horse",
 		`{"type":"portmap","prevResult":{"password":"abcdefgh"}}`: "abcdefgh",
+		`{"a":[{"type":"x"}],"password":"correct horse"}`:         "correct horse",
 	} {
 		var c Call
 		c.Configuration([]byte(configuration))
@@ -66,6 +67,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	}
 	for configuration, stays := range map[string]string{
 		`{"ipMasqBackend":"nftables"}`: "no backend nftables",
+		`{"type":"vlan"}`:              "no vlan4094 of v1beta1, eth0vlan12 and v1: k8s=down",
 		`{"prevResult":{"interfaces":[{"name":"veth1a2b3c4d"},{"name":"eth0","sandbox":"/var/run/netns/cni-x"}]}}`: "no link veth1a2b3c4d",
 		`{"server":"https://[fd00:1234:5678::1]:443"}`:                                                             "dial fd00:1234:5678::1",
 		`{"ipam":{"type":"dhcp","daemonSocketPath":"/tmp/Xq7Canary9ZtSecret/001/dhcp.sock"}}`:                      "dial unix dhcp.sock",
