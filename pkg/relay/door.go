@@ -92,12 +92,12 @@ func (d *door) arrive() {
 			if !d.wait(maxPause) {
 				return
 			}
-			continue
-		}
-		select {
-		case d.arrivals <- c:
-		case <-d.closing:
-			_ = c.Close()
+		default:
+			select {
+			case d.arrivals <- c:
+			case <-d.closing:
+				_ = c.Close()
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -89,6 +90,32 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 		s := r.Counts()
 		return s.Refused[Stranger]+s.Refused[Unseen] >= 501
 	})
+}
+
+// A check reads /proc, so one is for all clients that have arrived.
+func TestArrivalsAreCheckedTogether(t *testing.T) {
+	const clients = 50
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Check(t, err)
+	var checks, refused atomic.Int32
+	goOn := make(chan struct{})
+	d := newDoor(l.(*net.TCPListener), func() []int {
+		if checks.Add(1) == 1 {
+			<-goOn
+		}
+		return nil
+	}, func(Refusal) { refused.Add(1) }, slog.New(slog.DiscardHandler))
+	defer d.Close()
+	for range clients {
+		c, err := net.Dial("tcp", l.Addr().String())
+		harness.Check(t, err)
+		defer c.Close()
+		harness.Until(t, "the first is checked", func() bool { return checks.Load() == 1 })
+	}
+	harness.Until(t, "all have arrived", func() bool { return len(d.arrivals) == clients-1 })
+	close(goOn)
+	harness.Until(t, "all are refused", func() bool { return refused.Load() == clients })
+	harness.Equal(t, checks.Load(), 2, "checks")
 }
 
 // In every spelling and resolution.
