@@ -8,9 +8,10 @@ import (
 )
 
 var (
-	tries = regexp.MustCompile(`(?i)^(re)?(try|tries)|attempt`)
-	skips = regexp.MustCompile(`^Skip(f|Now)?$`)
-	load  = regexp.MustCompile(`(?i)load$|loadavg|busy|starved|sysinfo|numcpu|pressure`)
+	tries  = regexp.MustCompile(`(?i)^(re)?(try|tries)|attempt`)
+	length = regexp.MustCompile(`^len$`)
+	skips  = regexp.MustCompile(`^Skip(f|Now)?$`)
+	load   = regexp.MustCompile(`(?i)load$|loadavg|busy|starved|sysinfo|numcpu|pressure`)
 )
 
 // again returns loops that repeat an act until it succeeds, a bounded number of times.
@@ -22,8 +23,8 @@ func again(file *ast.File) (found []token.Pos) {
 			_, number := loop.X.(*ast.BasicLit)
 			repeats, body = number || has(loop.X, tries) || loop.Key != nil && has(loop.Key, tries), loop.Body
 		case *ast.ForStmt:
-			count, is := loop.Post.(*ast.IncDecStmt)
-			repeats, body = is && loop.Cond != nil && !indexes(loop.Body, name(count.X)), loop.Body
+			_, counts := loop.Post.(*ast.IncDecStmt)
+			repeats, body = counts && loop.Cond != nil && !has(loop.Cond, length), loop.Body
 		}
 		if repeats && succeeds(body.List) {
 			found = append(found, n.Pos())
@@ -51,15 +52,6 @@ func succeeds(list []ast.Stmt) bool {
 		}
 		return succeeds(branch.Body.List)
 	})
-}
-
-func indexes(body *ast.BlockStmt, counter *ast.Ident) (does bool) {
-	ast.Inspect(body, func(n ast.Node) bool {
-		index, is := n.(*ast.IndexExpr)
-		does = does || is && has(index.Index, regexp.MustCompile("^"+counter.Name+"$"))
-		return true
-	})
-	return does
 }
 
 // lenient returns branches that skip a test because the machine is busy.
