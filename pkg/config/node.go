@@ -38,6 +38,9 @@ type CNI struct {
 
 // Probe is what the kernel probe reads.
 type Probe struct {
+	// false: detach the probe, so that cniscope costs other processes nothing and sees no calls. With "connector" cniscope
+	// restarts when this becomes true again.
+	Enabled bool `key:"enabled" default:"true" reload:"live"`
 	// How cniscope observes processes. "bpf": BPF programs. "connector": the kernel's process connector and /proc, which
 	// see plugins, delegated plugins and commands with their durations and exit codes, but no system calls and no waits;
 	// the connector works on the node itself, or in a pod with hostPID and hostNetwork. "auto": bpf, and connector if the
@@ -53,7 +56,7 @@ type Probe struct {
 	// When system calls of plugins are traced. "auto": while an ADD, DEL, CHECK or GC is in progress, and for linger after
 	// it; "always"; "commands": never, so that only plugins and commands are seen. On Linux before 6.12 every system
 	// call of the node takes about 80 ns more while tracing is on.
-	Detail string `key:"detail" default:"auto" oneof:"auto always commands"`
+	Detail string `key:"detail" default:"auto" oneof:"auto always commands" reload:"live"`
 	// Time for which system-call tracing stays on after the last call, with detail "auto". It is one second
 	// if calls are more than about 5 s apart.
 	Linger time.Duration `key:"linger" default:"30s" range:"1s..24h"`

@@ -75,6 +75,9 @@ type Lost struct {
 // OfProcesses reports whether process events may be lost; NRI and the relay report sandboxes.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
+// Probe is the feature of the source that follows processes. Without it no process is followed any more.
+const Probe = "probe"
+
 // Degraded reports once that a feature is unavailable.
 type Degraded struct {
 	Feature  string `json:"feature"`

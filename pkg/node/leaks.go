@@ -43,7 +43,7 @@ func (m *leaks) Event(e event.Event) {
 	case *event.Lost:
 		doubt = b.OfProcesses()
 	case *event.Degraded:
-		doubt = b.Feature == "kernel probe"
+		doubt = b.Feature == event.Probe
 	}
 	if doubt {
 		m.mu.Lock()

@@ -51,8 +51,8 @@ type observer struct {
 	firsts   *firstconn.Source
 	anchors  *anchor.Set
 	attached chan struct{} // closed once the probe is attached
-	wake     func()        // has the probe check who waits for ticks
-	labels   []string      // patterns of exported label keys
+	probe    *probe.Source
+	labels   []string // patterns of exported label keys
 }
 
 func newObserver(
@@ -93,11 +93,12 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 	if len(o.Probe.Callers) > 0 {
 		l.start("callers", func(ctx context.Context) { n.anchors.Seek(ctx, o.Probe.Callers, o.Probe.Rootless) })
 	}
-	watcher := probe.NewSource(probe.Options{
+	n.probe = probe.NewSource(probe.Options{
 		Source:    o.Probe.Source,
 		Ring:      int(o.Probe.Ring),
 		Processes: o.Limits.Processes,
 		Arguments: arguments.Mode(o.Probe.Arguments),
+		Off:       !o.Probe.Enabled,
 		Detail:    probe.Detail(o.Probe.Detail),
 		Linger:    o.Probe.Linger,
 		MinSpan:   o.Limits.MinSpan,
@@ -109,7 +110,6 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 		Busy:      busy,
 		Log:       n.log,
 	}, sync.OnceFunc(func() { close(n.attached) }))
-	n.wake = watcher.Wake
 	n.programs, n.firsts = programsOf(o), n.firstsOf(l, o)
 	n.sources = append(n.sources,
 		n.programs,
@@ -118,7 +118,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 			Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log,
 		}),
 		readinessOf(o),
-		watcher,
+		n.probe,
 	)
 	if n.relay, err = newRelay(o, n.anchors, n.log); n.relay != nil {
 		n.sources = append(n.sources, n.relay)
@@ -181,6 +181,7 @@ func asking(o config.Options, patience time.Duration) doctor.Options {
 const readinessPatience = 3 * time.Second
 
 func (n *observer) apply(o config.Options) {
+	n.probe.Switch(!o.Probe.Enabled, probe.Detail(o.Probe.Detail))
 	if n.relay == nil {
 		return
 	}

@@ -263,7 +263,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			Operations: n.history.Operations, Spans: n.history.Whole, APIServer: kubelet.APIServer,
 			Doctor: control.Examined(func(ctx context.Context) ([]byte, error) { return n.examine(ctx, o) }),
 			Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-				return n.record(ctx, settings.Of(o, record.Host().BootID, n.version), w, flush, sources.wake)
+				return n.record(ctx, settings.Of(o, record.Host().BootID, n.version), w, flush, sources.probe.Wake)
 			},
 		},
 		Recent: func() control.Recent {

@@ -19,6 +19,8 @@ type Options struct {
 	Ring      int
 	Processes int
 	Arguments arguments.Mode
+	// Off detaches everything.
+	Off bool
 	// Linger bounds tracing after a call, with DetailAuto.
 	Detail Detail
 	Linger time.Duration

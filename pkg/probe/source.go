@@ -3,9 +3,10 @@ package probe
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/privilege"
@@ -15,9 +16,12 @@ import (
 
 // Source attaches the probe during Run.
 type Source struct {
-	options  Options
 	attached func()
 	observer atomic.Pointer[observer]
+
+	mu      sync.Mutex
+	options Options
+	changed context.CancelFunc // nil before Run
 }
 
 type observer struct {
@@ -47,14 +51,77 @@ func NewSource(o Options, attached func()) *Source {
 // Name returns "probe".
 func (*Source) Name() string { return "probe" }
 
+// Switch detaches the probe if options changed, and attaches it again unless off is set.
+func (s *Source) Switch(off bool, detail Detail) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if off == s.options.Off && detail == s.options.Detail {
+		return
+	}
+	s.options.Off, s.options.Detail = off, detail
+	if s.changed != nil {
+		s.changed()
+	}
+}
+
+// current returns the options, and a context that ends when they change.
+func (s *Source) current(ctx context.Context) (context.Context, Options) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, s.changed = context.WithCancel(ctx)
+	return ctx, s.options
+}
+
 // Run attaches the probe, drops privileges, and observes until ctx ends. It may return an UnsupportedError.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
-	o, err := attach(s.options)
+	tell := func(body event.Body) { sink(source.Now(body)) }
+	for whole := true; ctx.Err() == nil; whole = false {
+		unchanged, options := s.current(ctx)
+		if !options.Off {
+			if err := s.observe(unchanged, options, whole, sink); err != nil || ctx.Err() != nil {
+				return err
+			}
+			tell(&event.Degraded{Feature: event.Probe, Reason: "detached, because its options changed"})
+			continue
+		}
+		if whole {
+			tell(&event.Degraded{Feature: event.Probe, Reason: "probe.enabled is false"})
+		}
+		s.attached()
+		s.rest(unchanged, options, sink)
+	}
+	return nil
+}
+
+// rest sends ticks for operations that are still open.
+func (*Source) rest(ctx context.Context, options Options, sink event.Sink) {
+	every := time.NewTicker(restTick)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			if options.Busy != nil && options.Busy() {
+				sink(source.Now(&event.Tick{}))
+			}
+		}
+	}
+}
+
+const restTick = 200 * time.Millisecond
+
+// observe returns when ctx has ended and the probe is detached. whole: it was not off before.
+func (s *Source) observe(ctx context.Context, options Options, whole bool, sink event.Sink) error {
+	o, err := attach(options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = o.close() }()
-	tell := func(body event.Body) { sink(event.Event{Time: clock.Monotonic(), Body: body}) }
+	tell := func(body event.Body) { sink(source.Now(body)) }
+	if !whole {
+		tell(&event.Degraded{Feature: event.Probe, Reason: "attached again", Restored: true})
+	}
 	tell(&event.Origin{Source: o.name})
 	if o.instead != nil {
 		tell(o.instead)
@@ -65,7 +132,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	if kept, err := privilege.Drop(o.network); err != nil {
 		tell(&event.Degraded{Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given"})
 	} else {
-		s.options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
+		options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
 	return o.run(ctx, sink)
 }
@@ -77,11 +144,20 @@ func (s *Source) Wake() {
 	}
 }
 
+func (s *Source) off() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options.Off
+}
+
 // Stats returns the attachment state and counters.
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
-		Features: []string{"dropping privileges"}, Losses: losable,
+		Features: []string{event.Probe, "dropping privileges"}, Losses: losable,
+	}
+	if s.off() {
+		stats.State, stats.Unready = "off: probe.enabled is false", false
 	}
 	up := 0
 	if o := s.observer.Load(); o != nil {

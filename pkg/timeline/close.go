@@ -11,8 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-const cutOff = "in progress when cniscope exited"
-
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
@@ -91,7 +89,7 @@ func (t *Timeline) identify(op *active.Operation) {
 	switch {
 	case !op.Live():
 	case op.Closed == model.ClosedFinished:
-		op.Lacks(cutOff)
+		op.Lacks(t.cut)
 	default:
 		op.Lacks("still running")
 	}
@@ -103,7 +101,7 @@ func (t *Timeline) identify(op *active.Operation) {
 
 func (t *Timeline) extend(op *active.Operation) {
 	for _, call := range op.Calls {
-		t.networks.resolve(op, call, t.options.Settle)
+		t.networks.resolve(op, call, t.options.Settle, t.cut)
 		for _, run := range call.Runs {
 			active.Settle(run, t.now)
 			call.End = max(call.End, run.End)

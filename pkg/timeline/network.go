@@ -34,7 +34,7 @@ func (n *networks) of(call *model.Call) (name string, rest []string, known bool)
 	return found[0].Name, chain(found[0], call.Command)[len(ran):], true
 }
 
-func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration) {
+func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration, cut string) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
 	call.Configured, call.Programs = n.digest(call.Network), n.programs
@@ -45,7 +45,7 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	case call.Start < n.since:
 		// It may have used the previous configuration.
 	case op.Closed == model.ClosedFinished && !last.Failed(): // they may have run unseen
-		op.Lacks(cutOff)
+		op.Lacks(cut)
 	case !last.Failed() && (op.Closed != model.ClosedNext || op.Commit-op.End >= int64(settle)):
 		// A runtime that misses a plugin undoes its work at once. Another runtime may have a shorter network that
 		// begins with the same plugins.

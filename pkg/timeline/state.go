@@ -44,8 +44,9 @@ type Timeline struct {
 	losses      losses
 	past        pasts
 
-	nri    bool // NRI will report running sandboxes
-	seeing bool // system calls are observed
+	nri    bool   // NRI will report running sandboxes
+	seeing bool   // system calls are observed
+	cut    string // what operations in progress lack when all are closed
 	// Runtimes of which NRI has reported a sandbox: a node may have several.
 	reporting map[event.Process]bool
 }
@@ -54,17 +55,22 @@ type Timeline struct {
 func New(o Options) *Timeline {
 	t := &Timeline{
 		options:   o,
-		tree:      tree.New(o.Processes),
 		past:      newPasts(o.Operations),
 		reporting: map[event.Process]bool{},
 	}
 	t.pods = pods.New(o.Operations, o.Late, t.abandon)
-	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
-	t.agents = agents.New(o.Operations, t.tree, t.losses.belongs)
-	t.connections = agents.NewConnections(t.agents)
 	t.interfaces = active.NewInterfaces(active.InterfacesMax)
-	t.locks = active.NewLocks(o.Operations, t.tree)
+	t.follow()
 	return t
+}
+
+// follow begins without processes.
+func (t *Timeline) follow() {
+	t.tree = tree.New(t.options.Processes)
+	t.losses = losses{limit: t.options.Operations, late: &t.stats.Late}
+	t.agents = agents.New(t.options.Operations, t.tree, t.losses.belongs)
+	t.connections = agents.NewConnections(t.agents)
+	t.locks = active.NewLocks(t.options.Operations, t.tree)
 }
 
 // Options bound waiting and memory.

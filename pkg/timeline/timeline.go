@@ -42,7 +42,7 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	case *event.Runtime:
 		t.node.Runtime = *b
 	case *event.Degraded:
-		t.degraded(b)
+		return t.degraded(b)
 	case *event.Clock:
 		t.node.Mono, t.node.Wall = e.Time, b.Wall
 	case *event.Detail:
@@ -67,11 +67,17 @@ func (t *Timeline) lockFile(b *event.LockFile) {
 	}
 }
 
-func (t *Timeline) degraded(b *event.Degraded) {
-	if b.Feature == "nri" {
+func (t *Timeline) degraded(b *event.Degraded) (closed []*model.Operation) {
+	switch {
+	case b.Feature == "nri":
 		t.nri = b.Restored
 		t.unheard()
+	case b.Feature == event.Probe && !b.Restored: // exits of processes are not seen
+		closed = t.end("in progress when the probe was detached")
+		t.follow()
+		t.seeing = false
 	}
+	return closed
 }
 
 // sampled applies a sample of an agent, or, with Since, of a halted plugin or lock holder.
@@ -239,6 +245,12 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 // Flush closes all operations at the end of the stream.
 func (t *Timeline) Flush() []*model.Operation {
 	t.options.Wait = 0
+	return t.end("in progress when cniscope exited")
+}
+
+// end closes all operations; why is what those in progress lack.
+func (t *Timeline) end(why string) []*model.Operation {
+	t.cut = why
 	closed := t.close(func(op *active.Operation) model.Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why

@@ -133,6 +133,17 @@ teardown c1 10-16: settled
 			`setup c1 1-12: observation ended; partial: in progress when cniscope exited
   ADD eth0 1-12 network pods: bridge ADD 1-8, portmap ADD 9-12 (unfinished)`,
 		},
+		"a probe that detaches cuts off what is in progress, and starts again without it": {
+			func(s *story) {
+				s.plugin(1, "b", "ADD", "bridge").command(3, "i", "b", "ip").at(5, &event.Degraded{Feature: event.Probe}).over()
+				s.at(6, &event.Degraded{Feature: event.Probe, Restored: true}).exit(7, "i").exit(8, "b").
+					plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(3000)
+			},
+			`setup c1 1-5: observation ended; partial: in progress when the probe was detached
+  ADD eth0 1-5: bridge ADD 1-5 (unfinished) [ip 3-5 (unfinished)]
+teardown c1 10-12: settled
+  DEL eth0 10-12: bridge DEL 10-12`,
+		},
 		"a chain that was through, or that failed, is whole also if the observation ends at once": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap", "firewall")).
