@@ -104,7 +104,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	t.Run("no containerd at all", func(t *testing.T) {
 		n := newNode(t, nil)
 		n.refused(nil, "version is not known", "--containerd-version")
-		s, err := Look(t.Context(), n.root) // status has no such flag
+		s, err := Look(t.Context(), n.root, nil) // status has no such flag
 		harness.Check(t, err)
 		if said := strings.Join(s.Unknown, "\n"); !strings.Contains(said, "version is not known") || strings.Contains(said, "--containerd-version") {
 			t.Errorf("status: %s", said)

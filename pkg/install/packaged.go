@@ -95,7 +95,7 @@ func (t tree) unitChanged(m *manifest) (bool, error) {
 
 // AdvisePackaged returns notes for the operator, and names another running cniscope.
 func AdvisePackaged(ctx context.Context, root string) (notes []string) {
-	s, err := Look(ctx, root)
+	s, err := Look(ctx, root, nil)
 	if err != nil {
 		return nil
 	}

@@ -54,8 +54,9 @@ type Running struct {
 	Plugin bool `json:"plugin"`
 }
 
-// Look examines the installation below root. It continues after failed checks.
-func Look(ctx context.Context, root string) (*Status, error) {
+// Look examines the installation below root, and the cniscope that runs with options, or with the installed ones. It
+// continues after failed checks.
+func Look(ctx context.Context, root string, options *config.Source) (*Status, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
 	if err != nil {
@@ -70,7 +71,7 @@ func Look(ctx context.Context, root string) (*Status, error) {
 	}
 	s.look(ctx, t, m)
 	if t.live() {
-		s.lookAlive(ctx, t)
+		s.lookAlive(ctx, t, options)
 	}
 	return s, nil
 }
@@ -126,7 +127,7 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 	}
 }
 
-func (s *Status) lookAlive(ctx context.Context, t tree) {
+func (s *Status) lookAlive(ctx context.Context, t tree, options *config.Source) {
 	if systemdRuns() {
 		m, err := connectSystemd(ctx)
 		if err == nil {
@@ -138,7 +139,11 @@ func (s *Status) lookAlive(ctx context.Context, t tree) {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
 	}
-	o, err := t.optionsNow()
+	load := t.optionsNow
+	if options != nil {
+		load = options.Load
+	}
+	o, err := load()
 	if err != nil {
 		s.Unknown = append(s.Unknown, err.Error())
 		o = config.Default()

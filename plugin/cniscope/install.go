@@ -23,8 +23,12 @@ const (
 	notInstalled = "not installed, neither by cniscope install nor by a package"
 )
 
-func installed(ctx context.Context, root string) (*install.Status, error) {
-	return install.Look(ctx, root)
+func installed(ctx context.Context, root string, file optionsFile) (*install.Status, error) {
+	if file.path == "" {
+		return install.Look(ctx, root, nil)
+	}
+	source := file.source()
+	return install.Look(ctx, root, &source)
 }
 
 func installation() []*cobra.Command {

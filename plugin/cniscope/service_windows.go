@@ -48,7 +48,7 @@ func installation() []*cobra.Command {
 	}}
 }
 
-func installed(ctx context.Context, root string) (*install.Status, error) {
+func installed(ctx context.Context, root string, file optionsFile) (*install.Status, error) {
 	if root != "/" {
 		return nil, usageError{errors.New("--root is for Linux")}
 	}
@@ -62,7 +62,7 @@ func installed(ctx context.Context, root string) (*install.Status, error) {
 	s.Unit, err = service.State(serviceName)
 	unknown(err)
 	s.Installed = s.Unit != ""
-	options, err := (&optionsFile{}).load()
+	options, err := file.load()
 	if err != nil {
 		unknown(err)
 		options = config.Default()

@@ -13,6 +13,7 @@ import (
 
 func statusCmd() *cobra.Command {
 	var format, root string
+	var file optionsFile
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the installed files and whether cniscope is running",
@@ -23,7 +24,7 @@ It changes nothing. Without root it shows less. The exit code is 1 if cniscope i
 installed nor running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := installed(cmd.Context(), root)
+			s, err := installed(cmd.Context(), root, file)
 			if err != nil {
 				return err
 			}
@@ -38,6 +39,7 @@ installed nor running.`,
 			return err
 		},
 	}
+	file.flag(cmd)
 	formatFlag(cmd, &format)
 	cmd.Flags().StringVar(&root, "root", "/", "look at the file tree below this directory")
 	return cmd
