@@ -16,8 +16,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop it first, or set another state.dir",
-		e.Holder, e.File)
+	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop it first", e.Holder, e.File)
 }
 
 // ExitCode is EX_TEMPFAIL of sysexits(3).

@@ -3,7 +3,9 @@
 package lock
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -14,8 +16,30 @@ import (
 const nodeLock = "node.lock"
 
 // Take locks the node in dir, which it creates. who describes us: "in a pod". It fails with a HeldError, or a
-// *private.Error if another user could take the lock. The kernel releases it at exit.
+// *private.Error if another user could take the lock. The kernel releases it at exit; release also removes dir if Take
+// created it and it is empty.
 func Take(dir, who string) (release func(), err error) {
+	_, err = os.Stat(dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	var unlock func()
+	for range removals {
+		if unlock, err = take(dir, who); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil || !made {
+		return unlock, err
+	}
+	return func() {
+		unlock()
+		_ = os.Remove(dir)
+	}, nil
+}
+
+// removals of dir by earlier holders, just after it was opened.
+const removals = 10
+
+func take(dir, who string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
