@@ -131,7 +131,11 @@ func remedyFor(name string, dirs []string) string {
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
-	for _, n := range fact.Winners(f) {
+	winners := fact.Winners(f)
+	if len(winners) == 0 {
+		return nil, notApplicable("no network is configured: see cni-folder")
+	}
+	for _, n := range winners {
 		v := n.CNIVersion
 		if v == "" {
 			v = "0.1.0" // the specification's word for none

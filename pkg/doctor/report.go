@@ -109,10 +109,19 @@ func (r Report) Text(out io.Writer) error {
 		b.WriteByte('\n')
 	}
 	var well []string
+	unchecked, said := map[string][]string{}, map[string]bool{} // by reason
+	for _, c := range r.Checks {
+		if c.State == Unchecked {
+			unchecked[c.Reason] = append(unchecked[c.Reason], c.Name)
+		}
+	}
 	for _, c := range r.Checks {
 		switch c.State {
 		case Unchecked:
-			fmt.Fprintf(&b, "? %s: could not check: %s\n", c.Name, c.Reason)
+			if !said[c.Reason] {
+				fmt.Fprintf(&b, "? %s: could not check: %s\n", strings.Join(unchecked[c.Reason], ", "), c.Reason)
+			}
+			said[c.Reason] = true
 		case NotApplicable:
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.Reason)
 		case OK:
