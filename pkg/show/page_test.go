@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/net/html"
@@ -232,4 +233,10 @@ func TestAPageOfOrdinaryCalls(t *testing.T) {
 		harness.Check(t, err)
 		harness.Equal(t, len(find(doc, "details", "call")), want, "shown of", n, "calls")
 	}
+}
+
+// The last label needs the room of two.
+func TestTheAxisHasRoomForItsLabels(t *testing.T) {
+	call := &pageCall{head: head{took: 160300 * time.Microsecond}}
+	harness.EqualSlices(t, call.Ticks(), []string{"0s", "40.1ms", "80.2ms", "160.3ms"})
 }
