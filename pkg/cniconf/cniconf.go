@@ -91,8 +91,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 }
 
 func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
-	for _, problem := range problems {
-		s.log.Warn("CNI configuration", "error", problem)
+	for _, problem := range problems[min(1, len(problems)):] { // the first is the reason
+		s.log.Warn("cannot read CNI configuration", "error", problem)
 	}
 	restored := trouble == ""
 	sink(source.Now(&event.Degraded{Feature: feature, Restored: restored, Reason: cmp.Or(trouble, "all files can be read now")}))

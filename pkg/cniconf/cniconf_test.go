@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -76,6 +77,22 @@ func start(t *testing.T, dir string) *seen {
 func write(t *testing.T, file, name string) {
 	t.Helper()
 	harness.Check(t, os.WriteFile(file, []byte(`{"name":"`+name+`","plugins":[{"type":"bridge"}]}`), 0o600))
+}
+
+// The event has the first problem, the log the others.
+func TestEachProblemIsReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"1.conflist", "2.conflist"} {
+		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("{"), 0o600))
+	}
+	var log strings.Builder
+	s, told := New(Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}), new(seen)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	harness.Check(t, s.Run(ctx, told.sink))
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "2.conflist") || !strings.Contains(told.degraded[0].Reason, "1.conflist") {
+		t.Errorf("%+v\n%s", told.degraded, log.String())
+	}
 }
 
 // The directory is missing, empty, changed, broken, removed and replaced.
