@@ -13,8 +13,9 @@ import (
 // GitHub can run the workflows, their actions are pinned, and their commands exist.
 func TestTheWorkflowsAreValid(t *testing.T) {
 	for file, commands := range map[string][]string{
-		"release.yml": {"make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz"},
-		"test.yml":    {"pull_request:", "make check", "make test"},
+		"release.yml":  {"make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz"},
+		"test.yml":     {"pull_request:", "make check", "make test"},
+		"analysis.yml": {"pull_request:", "schedule:", "make lint", "govulncheck@v"},
 	} {
 		file = "../../.github/workflows/" + file
 		if out, err := exec.Command("../tools/bin/actionlint", "-no-color", file).CombinedOutput(); err != nil {
