@@ -1,13 +1,14 @@
 package event
 
 var nodeKinds = map[string]Body{
-	"sandbox":   &Sandbox{},
-	"above":     &Above{},
-	"runtime":   &Runtime{},
-	"networks":  &Networks{},
-	"readiness": &Readiness{},
-	"programs":  &Programs{},
-	"look":      &Look{},
+	"sandbox":    &Sandbox{},
+	"above":      &Above{},
+	"runtime":    &Runtime{},
+	"registered": &Registered{},
+	"networks":   &Networks{},
+	"readiness":  &Readiness{},
+	"programs":   &Programs{},
+	"look":       &Look{},
 }
 
 // Phase is a step in a sandbox's life.
@@ -50,6 +51,11 @@ type Above struct {
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+}
+
+// Registered reports that the runtime of this PID accepted cniscope's NRI plugin, and will report its sandboxes.
+type Registered struct {
+	PID uint32 `json:"pid"`
 }
 
 // Readiness is the runtime's network readiness.
@@ -95,8 +101,9 @@ type Plugin struct {
 	IPAM string `json:"ipam,omitempty"`
 }
 
-func (*Sandbox) Doer() Process   { return "" }
-func (*Above) Doer() Process     { return "" }
-func (*Runtime) Doer() Process   { return "" }
-func (*Readiness) Doer() Process { return "" }
-func (*Networks) Doer() Process  { return "" }
+func (*Sandbox) Doer() Process    { return "" }
+func (*Above) Doer() Process      { return "" }
+func (*Runtime) Doer() Process    { return "" }
+func (*Registered) Doer() Process { return "" }
+func (*Readiness) Doer() Process  { return "" }
+func (*Networks) Doer() Process   { return "" }

@@ -94,7 +94,7 @@ type opening map[reflect.Type]event.Event
 
 func (o opening) remember(e event.Event) {
 	switch e.Body.(type) {
-	case *event.Networks, *event.Programs, *event.Runtime, *event.Clock:
+	case *event.Networks, *event.Programs, *event.Runtime, *event.Registered, *event.Clock:
 		o[reflect.TypeOf(e.Body)] = e
 	}
 }

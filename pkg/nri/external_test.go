@@ -55,6 +55,11 @@ func TestLifecycleArrives(t *testing.T) {
 		t.Errorf("the request's trace context is %+v", trace)
 	}
 	harness.Equal(t, runtime, "containerd v2.4.2", "the runtime calls itself")
+	harness.Until(t, "the registration", func() bool {
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		return slices.Equal(got.registered, []uint32{uint32(os.Getpid())})
+	})
 	s := p.Counts()
 	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 ||
 		s.Handler.Count != 3 {

@@ -122,12 +122,18 @@ func (p *process) kill() {
 
 type seen struct {
 	mu     sync.Mutex
-	events []event.Event
+	events []event.Event // without registrations
+	// registered lists the runtimes' PIDs.
+	registered []uint32
 }
 
 func (s *seen) sink(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r, is := e.Body.(*event.Registered); is {
+		s.registered = append(s.registered, r.PID)
+		return
+	}
 	s.events = append(s.events, e)
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -40,6 +42,7 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 	p.sessions.Add(1)
 	p.connected.Store(true)
+	p.queue.offer(source.Now(&event.Registered{PID: uint32(p.runtimePID.Load())}))
 	p.queue.say(nil)
 	p.options.Log.Info("NRI: registered", "pre-installed", p.preinstalled, "runtime_pid", p.runtimePID.Load())
 	defer func() {

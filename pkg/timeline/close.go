@@ -121,7 +121,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	if call == nil || !op.Began.Anchored() {
 		return
 	}
-	runtime := call.Runs[0].Parent
+	runtime, pid := call.Runs[0].Parent, call.Runs[0].ParentPID
 	if op.Running && len(t.reporting) < runtimesMax {
 		t.reporting[runtime] = true
 	}
@@ -133,7 +133,8 @@ func (t *Timeline) undo(op *active.Operation) {
 			return
 		}
 	}
-	if nri := t.nri && !op.Unheard && t.reporting[runtime]; nri || op.Commit-op.End < undoneWithin {
+	reports := t.reporting[runtime] || pid != 0 && pid == t.registered
+	if nri := t.nri && !op.Unheard && reports; nri || op.Commit-op.End < undoneWithin {
 		call.Undone = op.Commit
 	}
 }

@@ -49,6 +49,8 @@ type Timeline struct {
 	cut    string // what operations in progress lack when all are closed
 	// Runtimes of which NRI has reported a sandbox: a node may have several.
 	reporting map[event.Process]bool
+	// PID of the runtime that NRI is connected to; 0 if unknown.
+	registered uint32
 }
 
 // New returns an empty timeline.

@@ -41,6 +41,8 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.pods.Readiness(e.Time, b, t.node)
 	case *event.Runtime:
 		t.node.Runtime = *b
+	case *event.Registered:
+		t.nri, t.registered = true, b.PID
 	case *event.Degraded:
 		return t.degraded(b)
 	case *event.Clock:

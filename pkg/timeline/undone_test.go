@@ -15,6 +15,22 @@ func TestANetworkThatIsUndone(t *testing.T) {
 	stories{
 		"at once": {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, "at 210"},
 		"later":   {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, ""},
+		"later, the first sandbox that its runtime would have reported": {func(s *story) {
+			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(812)).exit(200, "a").
+				plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, "at 400"},
+		"later, of another runtime": {func(s *story) {
+			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(813)).exit(200, "a").
+				plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, ""},
+		"later, and it ran": {func(s *story) {
+			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(812)).exit(200, "a").
+				at(390, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, ""},
+		"later, while NRI is away": {func(s *story) {
+			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(812)).exit(200, "a").
+				at(300, &event.Degraded{Feature: "nri"}).plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, ""},
 		"after a failure": {func(s *story) {
 			s.plugin(100, "a", "ADD", "bridge").exit(200, "a", 1).plugin(210, "b", "DEL", "bridge").exit(220, "b")
 		}, ""},
@@ -30,3 +46,5 @@ func TestANetworkThatIsUndone(t *testing.T) {
 		return got
 	})
 }
+
+func calledBy(pid uint32) func(*event.Exec) { return func(e *event.Exec) { e.ParentPID = pid } }
