@@ -267,6 +267,8 @@ type Result struct {
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Invalid string `json:"invalid,omitempty"`
+	// Stderr has the last words of a plugin that failed without a Message.
+	Stderr string `json:"stderr,omitempty"`
 }
 
 // FirstConnection is a namespace's first TCP connection, in either direction.

@@ -54,9 +54,9 @@ var dialers = map[string]func(string) error{
 		_, err = unix.Read(fd, make([]byte, 1))
 		return err
 	},
-	// Datagrams have no answering peer.
+	// Datagrams have no answering peer, but DNS.
 	"datagrams": func(path string) error {
-		for network, address := range map[string]string{"udp4": "127.0.0.1:53", "udp6": "[::1]:53", "unixgram": path} {
+		for network, address := range map[string]string{"udp4": "127.0.0.1:5353", "udp6": "[::1]:5353", "unixgram": path} {
 			if c, err := net.Dial(network, address); err == nil {
 				defer c.Close()
 			}

@@ -3,6 +3,7 @@ package redact
 import (
 	"math"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,9 @@ func (c *Call) form(s string, numbers bool) bool {
 		return true
 	}
 	if numbers {
+		if libc.MatchString(s) {
+			return true
+		}
 		if _, is := timeOf(s); is || isAddress(s) && !c.spells(s) {
 			return true
 		}
@@ -34,6 +38,9 @@ func (c *Call) form(s string, numbers bool) bool {
 	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone &&
 		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
+
+// libc matches versions of glibc's symbols and libstdc++'s.
+var libc = regexp.MustCompile(`^GLIBC(XX)?_[0-9]{1,2}(\.[0-9]{1,3}){1,2}$`)
 
 type numerals struct{ all, longest, lone int }
 

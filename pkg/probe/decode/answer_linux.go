@@ -27,7 +27,8 @@ type streams struct {
 	// inodes of the run's pipes; those between a script's helpers are ignored
 	from, to   uint64
 	in, out    bytes.Buffer
-	cut        bool // incomplete output
+	said       []byte // on standard error
+	cut        bool   // incomplete output
 	configured bool
 	known      *redact.Call
 }
@@ -66,12 +67,24 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-func (s *streams) finish(exit event.Event) []event.Event {
+func (s *streams) finish(now int64, b *event.Exit) []event.Event {
+	r := &event.Result{Process: b.Process}
 	out := bytes.TrimSpace(s.out.Bytes())
-	if len(out) == 0 || s.cut {
+	answered := len(out) > 0 && !s.cut
+	if answered {
+		r = result(b.Process, out, s.known)
+	}
+	if failed := b.Code != 0 || b.Signal != ""; failed && r.Message == "" {
+		words, file, line := lastWords(string(s.said))
+		r.Stderr = text.Clean(s.known.Message(words), 512)
+		if file != "" { // a line's number is no secret
+			r.Stderr += text.Clean(fmt.Sprintf(" (%s:%s)", s.known.Message(file), line), 128)
+		}
+	}
+	if !answered && r.Stderr == "" {
 		return nil
 	}
-	return []event.Event{{Time: exit.Time, Body: result(exit.Body.Doer(), out, s.known)}}
+	return []event.Event{{Time: now, Body: r}}
 }
 
 // result reads a result or an error (CNI specification, section 5).

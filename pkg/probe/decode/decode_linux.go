@@ -175,7 +175,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 		}
 		if of := p.run.of; of != nil && of.Leader == b.Process {
 			if !b.Unseen {
-				before = p.run.streams.finish(e)
+				before = p.run.streams.finish(e.Time, b)
 			}
 			d.sandboxes.End(of.Call.ContainerID, !of.Vouched(), e.Time)
 		}

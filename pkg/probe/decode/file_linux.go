@@ -68,6 +68,11 @@ func (d *Decoder) stream(r record) []event.Body {
 		return nil
 	}
 	s, leader := p.run.streams, p.run.of.Leader
+	if r.Out == onStderr {
+		s.said = append(s.said, r.data...)
+		s.said = s.said[max(0, len(s.said)-maxSaid):]
+		return nil
+	}
 	to, pipe := &s.in, s.from
 	if r.Out != 0 {
 		to, pipe = &s.out, s.to

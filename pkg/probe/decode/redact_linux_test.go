@@ -31,7 +31,7 @@ func answered(t *testing.T, configuration map[string]any, message string) string
 		}
 	}
 	s.out.Write(encode(map[string]any{"cniVersion": "1.0.0", "code": 11, "msg": message, "details": message}))
-	return fmt.Sprintf("%+v", s.finish(event.Event{Time: 1, Body: &event.Exit{Process: "1@1"}})[0].Body)
+	return fmt.Sprintf("%+v", s.finish(1, &event.Exit{Process: "1@1"})[0].Body)
 }
 
 func TestMessagesLeaveWithoutSecrets(t *testing.T) {

@@ -57,7 +57,11 @@ func (r record) remote() (network, address string) {
 	case unix.AF_UNIX:
 		return "unix", unixAddress(r.data)
 	case unix.AF_INET, unix.AF_INET6:
-		return "tcp", inetAddress(r.data)
+		network = "tcp"
+		if r.Out != 0 {
+			network = "udp"
+		}
+		return network, inetAddress(r.data)
 	}
 	return "", ""
 }

@@ -30,6 +30,7 @@ var functionHooks = []functionHook{
 	{[]string{"get_net_ns_by_fd"}, false, "on_namespace", ""},
 	{[]string{"unix_stream_connect"}, false, "on_unix_connect_end", "on_unix_connect"},
 	{[]string{"inet_stream_connect"}, false, "on_inet_connect_end", "on_inet_connect"},
+	{[]string{"inet_dgram_connect"}, false, "on_dgram_connect_end", "on_dgram_connect"},
 	{[]string{"do_accept"}, false, "on_accept", ""},
 	{[]string{"unix_release"}, false, "", "on_unix_close"},
 	{[]string{"inet_release"}, false, "", "on_inet_close"},

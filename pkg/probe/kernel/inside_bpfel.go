@@ -172,6 +172,7 @@ type InsideProcess struct {
 	Entered   uint64
 	InIno     uint64
 	OutIno    uint64
+	ErrIno    uint64
 	Home      uint32
 	Bytes     uint32
 	Threads   uint32
@@ -184,7 +185,7 @@ type InsideProcess struct {
 	Since     uint64
 	Asking    uint64
 	Asked     uint32
-	Pad       uint32
+	Said      uint32
 }
 
 type InsideRecord struct {

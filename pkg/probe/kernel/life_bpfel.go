@@ -191,6 +191,7 @@ type LifeProcess struct {
 	Entered   uint64
 	InIno     uint64
 	OutIno    uint64
+	ErrIno    uint64
 	Home      uint32
 	Bytes     uint32
 	Threads   uint32
@@ -203,7 +204,7 @@ type LifeProcess struct {
 	Since     uint64
 	Asking    uint64
 	Asked     uint32
-	Pad       uint32
+	Said      uint32
 }
 
 type LifeScratch struct {

@@ -5,6 +5,7 @@
 #define PROC_SUPER_MAGIC 0x9fa0	    /* include/uapi/linux/magic.h */
 #define NSFS_MAGIC 0x6e736673
 #define VALUE_MAX 64
+#define SAID_MAX 4096
 #define CHUNKS 8 /* a pipe holds 64 KiB, but configurations have up to 32 */
 
 struct chunk {
@@ -27,6 +28,8 @@ static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u6
 		return 0;
 	e->object = k->object;
 	e->out = k->c->class == CLASS_WRITE || k->c->class == CLASS_WRITEV;
+	if (e->out && k->object != k->p->out_ino)
+		e->out = 2;
 	if (k->c->class == CLASS_READV || k->c->class == CLASS_WRITEV)
 		append_all(e, k->p, k->c->args[1], k->c->args[2], k->ret);
 	else /* the rest goes into the next chunk, if there is one */
@@ -58,6 +61,24 @@ static __noinline int write_setting(struct task_struct *task, struct process *p,
 	return 0;
 }
 
+/* Whether a write to standard error is reported: up to SAID_MAX bytes of a process, and again as many from where Go
+ * panics or its runtime gives up. */
+static __noinline bool says(struct process *p, struct call *c, __s64 n)
+{
+	char begins[4] = {};
+
+	if (!p || !c || p->err_ino == p->out_ino)
+		return false;
+	if (c->class == CLASS_WRITE)
+		bpf_probe_read_user(begins, sizeof(begins), (void *)c->args[1]);
+	if (!__builtin_memcmp(begins, "pani", 4) || !__builtin_memcmp(begins, "fata", 4))
+		p->said = 0;
+	if (p->said >= SAID_MAX)
+		return false;
+	p->said += n;
+	return true;
+}
+
 static __noinline int exit_file(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct file *file;
@@ -73,7 +94,9 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 	if (out && c->class == CLASS_WRITE && BPF_CORE_READ(inode, i_sb, s_magic) == PROC_SUPER_MAGIC)
 		return write_setting(task, p, c, ret);
 	k.object = LOAD(inode, inode, i_ino);
-	if (ret <= 0 || !k.object || k.object != (out ? p->out_ino : p->in_ino))
+	if (ret <= 0 || !k.object)
+		return 0;
+	if (k.object != (out ? p->out_ino : p->in_ino) && !(out && k.object == p->err_ino && says(p, c, ret)))
 		return 0;
 	k.c = c;
 	k.p = p;

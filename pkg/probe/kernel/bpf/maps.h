@@ -8,7 +8,7 @@ struct process {
 	struct task_key root; /* the run's first process */
 	__u64 cpu, delay;     /* of its exited threads */
 	__u64 entered;        /* last entered network namespace */
-	__u64 in_ino, out_ino; /* the run's pipes; 0 if there is none */
+	__u64 in_ino, out_ino, err_ino; /* the run's pipes; 0 if there is none */
 	__u32 home;           /* inode number of the network namespace in which its run began */
 	__u32 bytes;          /* read from it, see BYTES_MAX */
 	__u32 threads;        /* its threads in calls */
@@ -21,7 +21,7 @@ struct process {
 	__u64 since;    /* start of following, for a server or its process */
 	__u64 asking;   /* duration of unreported queries of its image in ns, see merely_asks */
 	__u32 asked;    /* … and their number */
-	__u32 pad;
+	__u32 said;     /* written to standard error, see SAID_MAX */
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */

@@ -164,6 +164,7 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.home = up->home;
 	p.in_ino = up->in_ino;
 	p.out_ino = up->out_ino;
+	p.err_ino = up->err_ino;
 	p.agent = up->agent;
 	p.on_node = up->on_node;
 	p.session = up->session;

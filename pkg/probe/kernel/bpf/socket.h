@@ -6,7 +6,9 @@
 #define SOCK_STREAM 1
 #define SOCK_SEQPACKET 5
 #define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 #define IPPROTO_MPTCP 262
+#define DNS 53
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT 2
 #define TCP_CLOSE 7
@@ -70,7 +72,14 @@ static __always_inline bool is_tcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP;
 }
 
-/* A datagram socket only sets a destination, without an answer. */
+static __always_inline bool is_udp(struct sock *sk)
+{
+	__u16 family = family_of(sk);
+
+	return (family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_UDP;
+}
+
+/* A datagram socket only sets a destination, without an answer, which matters for DNS. */
 static __always_inline bool calls_somebody(struct sock *sk)
 {
 	__u16 family = family_of(sk);
@@ -78,7 +87,7 @@ static __always_inline bool calls_somebody(struct sock *sk)
 
 	if (family == AF_UNIX)
 		return type == SOCK_STREAM || type == SOCK_SEQPACKET;
-	return is_tcp(sk) || ((family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_MPTCP);
+	return is_tcp(sk) || is_udp(sk) || ((family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_MPTCP);
 }
 
 /* The connection that a socket began; none if another socket has its address in memory now. */
@@ -150,6 +159,11 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	return 0;
 }
 
+static __always_inline __u16 swap(__be16 n)
+{
+	return n << 8 | n >> 8;
+}
+
 static __noinline int exit_connect(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
@@ -161,12 +175,17 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 	sk = (void *)c->conn;
 	if (ret && ret != -EINPROGRESS)
 		remove_conn(c->conn, &p->root);
+	if (is_udp(sk) && BPF_CORE_READ(sk, __sk_common.skc_dport) != swap(DNS)) {
+		remove_conn(c->conn, &p->root);
+		return 1;
+	}
 	e = record(task, p, c->class, c, ret);
 	if (!e)
 		return 1;
 	e->object = c->start;
 	e->port = bpf_get_current_pid_tgid();
 	e->protocol = family_of(sk);
+	e->out = is_udp(sk);
 	n = c->args[2];
 	if (n > ADDRESS_MAX)
 		n = ADDRESS_MAX;
@@ -211,11 +230,6 @@ static __noinline int enter_close(struct task_struct *task, struct process *p, s
 	return close_conn(task, p, c, (__u64)sock_of(task, c->args[0]));
 }
 #endif
-
-static __always_inline __u16 swap(__be16 n)
-{
-	return n << 8 | n >> 8;
-}
 
 /* Both addresses of a TCP socket, IPv4 as mapped into IPv6 (RFC 4291, 2.5.5.2). */
 static __always_inline void addresses_of(struct sock *sk, __u32 own[4], __u32 other[4])

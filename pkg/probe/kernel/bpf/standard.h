@@ -69,8 +69,10 @@ static __always_inline void pipes_of(struct task_struct *task, struct process *p
 		return;
 	p->in_ino = in;
 	p->out_ino = pipe_of(task, 1);
+	p->err_ino = pipe_of(task, 2);
 	mark_pipe(p->in_ino);
 	mark_pipe(p->out_ino);
+	mark_pipe(p->err_ino);
 }
 
 /* What the image reads and writes. A device (/dev/null, a terminal) has no configuration, so it
