@@ -190,7 +190,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"control: one that is slow, and a plugin that fails of something else": {
 			op:    add(with(seen(plugin("p", 0, 1000), wrote("no"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil), did(waits("dbd", from(10, 980))))), exit(1))),
-			cause: CauseFailed, says: `^p exited 1: code 11: "no"; before that, 970ms of 1s: waiting for dbd`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "no"; before that, 970ms of 1s: waiting for dbd`,
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),

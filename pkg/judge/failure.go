@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -30,22 +31,40 @@ func Describe(im *model.Image) string {
 		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
 	}
 	r := result(im)
-	if r == nil || r.Code == 0 && r.Message == "" && r.Invalid == "" {
-		return said + because(im)
-	}
 	switch {
+	case r == nil:
+		return said + because(im)
 	case r.Invalid != "" && !im.Failed():
 		return fmt.Sprintf("%s wrote %s", name, r.Invalid)
-	case r.Code != 0 && r.Message != "":
-		said += fmt.Sprintf(": code %d: \"%s\"", r.Code, r.Message)
-	case r.Code != 0:
-		said += fmt.Sprintf(": code %d", r.Code)
-	case r.Message != "":
-		said += fmt.Sprintf(": \"%s\"", r.Message)
+	case r.Stderr != "" && im.Signal == "":
+		return "plugin " + name + gaveUp(r.Stderr)
+	case r.Stderr != "":
+		return fmt.Sprintf("%s: \"%s\"", said, r.Stderr)
 	case r.Invalid != "":
-		said += ": wrote " + r.Invalid
+		return said + ": wrote " + r.Invalid
+	case r.Code == 0 && r.Message == "":
+		return said + because(im)
+	case im.Signal == "":
+		said = fmt.Sprintf("plugin %s failed", name)
+	}
+	if r.Code != 0 {
+		said += fmt.Sprintf(" (code %d)", r.Code)
+	}
+	if r.Message != "" {
+		said += fmt.Sprintf(": \"%s\"", r.Message)
 	}
 	return said
+}
+
+// gaveUp phrases a plugin's last words.
+func gaveUp(words string) string {
+	if why, is := strings.CutPrefix(words, "panic: "); is {
+		return " panicked: " + why
+	}
+	if strings.HasPrefix(words, "fatal error: ") {
+		return " crashed: " + words
+	}
+	return fmt.Sprintf(" failed: \"%s\"", words)
 }
 
 // because names the last request of a failed image that the kernel refused.

@@ -183,9 +183,13 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		command string
 		want    string
 	}{
-		"code and message": {event.Result{Code: 11, Message: "no address left"}, 1, "ADD", `p exited 1: code 11: "no address left"`},
-		"a code":           {event.Result{Code: 11}, 1, "ADD", "p exited 1: code 11"},
-		"a message":        {event.Result{Message: "no"}, 1, "ADD", `p exited 1: "no"`},
+		"code and message": {event.Result{Code: 11, Message: "no address left"}, 1, "ADD", `plugin p failed (code 11): "no address left"`},
+		"a code":           {event.Result{Code: 11}, 1, "ADD", "plugin p failed (code 11)"},
+		"a message":        {event.Result{Message: "no"}, 1, "ADD", `plugin p failed: "no"`},
+		"a panic":          {event.Result{Stderr: "panic: runtime error: index out of range (main.go:41)"}, 2, "ADD", "plugin p panicked: runtime error: index out of range (main.go:41)"},
+		"a fatal error":    {event.Result{Stderr: "fatal error: out of memory"}, 2, "ADD", "plugin p crashed: fatal error: out of memory"},
+		"last words":       {event.Result{Stderr: "p: line 3: ipset: command not found"}, 127, "ADD", `plugin p failed: "p: line 3: ipset: command not found"`},
+		"and no JSON":      {event.Result{Stderr: "panic: no", Invalid: "no valid JSON at byte 1 of 16"}, 2, "ADD", "plugin p panicked: no"},
 		"no JSON":          {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 2, "ADD", "p exited 2: wrote no valid JSON at byte 1 of 16"},
 		"no JSON, and it took that for a success": {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "ADD", "p wrote no valid JSON at byte 1 of 16"},
 		"which nobody reads of a DEL":             {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "DEL", ""},

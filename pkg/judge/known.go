@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,8 +65,8 @@ var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 // counts only if the run wrote no message.
 func (e *evidence) known() *KnownFailure {
 	words := because(e.Failed)
-	if r := result(e.Failed); r != nil && r.Message != "" {
-		words = r.Message
+	if r := result(e.Failed); r != nil {
+		words = cmp.Or(r.Message, r.Stderr, words)
 	}
 	if k := recall(e.Failed.Run.Plugin, words); k != nil {
 		return k

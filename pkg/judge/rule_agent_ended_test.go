@@ -30,7 +30,7 @@ func TestAgentEnded(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"in the middle of a call, which fails": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 800), served(nil, nil), endedAt(800))), exit(1))),
-			cause: CauseEnded, says: `^p exited 1: code 11: "EOF"; before that, plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 790ms after it was called$`,
+			cause: CauseEnded, says: `^plugin p failed \(code 11\): "EOF"; before that, plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 790ms after it was called$`,
 			remedy: `kubectl logs --previous.*kubectl describe pod`,
 		},
 		"and nobody answered after that": {

@@ -14,7 +14,7 @@ func TestBusyAgent(t *testing.T) {
 		"gRPC":           `rpc error: code = ResourceExhausted desc = busy`,
 	} {
 		r := failing(message)
-		r.cause, r.says, r.remedy, r.report = CauseBusy, `^the agent of plugin cilium-cni rejected the request \(too many requests\): cilium-cni exited 1: `, `rate-limit`, "cilium/cilium#22023"
+		r.cause, r.says, r.remedy, r.report = CauseBusy, `^the agent of plugin cilium-cni rejected the request \(too many requests\): plugin cilium-cni failed \(code 11\): `, `rate-limit`, "cilium/cilium#22023"
 		table[name] = r
 	}
 	for name, message := range map[string]string{

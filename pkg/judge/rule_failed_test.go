@@ -10,11 +10,11 @@ import (
 func TestFailed(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a plugin says what went wrong": {
-			op: add(with(seen(plugin("p", 0, 50), wrote("no address left")), exit(1))), cause: CauseFailed, says: `^p exited 1: code 11: "no address left"$`, remedy: `^$`,
+			op: add(with(seen(plugin("p", 0, 50), wrote("no address left")), exit(1))), cause: CauseFailed, says: `^plugin p failed \(code 11\): "no address left"$`, remedy: `^$`,
 		},
 		"and what it waited for before": {
 			op:    add(with(seen(plugin("p", 0, 5000), wrote("timed out"), waited(event.WaitLock, "/run/l", from(0, 4900))), exit(1))),
-			cause: CauseFailed, says: `^p exited 1: code 11: "timed out"; before that, 4\.9s of 5s: waiting for file lock /run/l$`, remedy: `^$`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "timed out"; before that, 4\.9s of 5s: waiting for file lock /run/l$`, remedy: `^$`,
 		},
 		"a command says nothing, and the kernel's refusal is why": {
 			op: add(with(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)),
@@ -37,7 +37,7 @@ func TestFailed(t *testing.T) {
 			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*model.Image{
 				with(seen(plugin("host-local", 5, 40), wrote("no address left")), exit(1)),
 			}, nil))), exit(1))),
-			cause: CauseFailed, says: `^host-local exited 1: code 11: "no address left"$`,
+			cause: CauseFailed, says: `^plugin host-local failed \(code 11\): "no address left"$`,
 		},
 	})
 }

@@ -53,7 +53,7 @@ func unstartableRun(e *evidence) *Verdict {
 	}
 	for _, p := range e.call.Programs.Faults {
 		r := result(e.Failed)
-		own := p.Name == e.Failed.Run.Plugin && r == nil && e.Failed.Code == loaderFailed && (p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
+		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && e.Failed.Code == loaderFailed && (p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
 		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
 		if own || named {
 			v := unstartable(&p)

@@ -60,7 +60,7 @@ func TestAPolledFile(t *testing.T) {
 		},
 		"for which the plugin gave up": {
 			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),
-			cause: CauseLockFile, says: `^p exited 1: code 11: "no store"; before that, 980ms`, remedy: `^run fuser`,
+			cause: CauseLockFile, says: `^plugin p failed \(code 11\): "no store"; before that, 980ms`, remedy: `^run fuser`,
 		},
 		"polled more often than tries are reported": {
 			op: add(seen(plugin("p", 0, 1000), slept(from(10, 990)), tried("/run/p.lock", "EEXIST", 91, from(10, 910)),

@@ -10,7 +10,7 @@ func TestRefusedAgent(t *testing.T) {
 		},
 		"and fails because of it": {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
-			cause: CauseRefused, says: `^p exited 1: code 11: "no agent"; before that, connecting to /run/a\.sock failed 3 times: ECONNREFUSED$`,
+			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; before that, connecting to /run/a\.sock failed 3 times: ECONNREFUSED$`,
 		},
 		"packets that get lost are no refusal": {
 			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "ETIMEDOUT")))),
@@ -29,7 +29,7 @@ func TestRefusedAgent(t *testing.T) {
 		},
 		"control: nobody misses nscd": {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/var/run/nscd/socket", from(20, 21), turnedDown(1, "ENOENT")), wrote("no")), exit(1))),
-			cause: CauseFailed, says: `^p exited 1: code 11: "no"$`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "no"$`,
 		},
 	})
 }

@@ -24,7 +24,7 @@ func TestLimitsGate(t *testing.T) {
 		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms: 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
 		threePods + " --max-commands 31":                        {1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
 		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
-		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: policy exited 1"},
+		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: plugin policy failed (code 11)"},
 		threePods + " --max-call 500ms --pod shop/web-0":        {0, "4 calls, all within the limits"},
 		threePods + " --max-call 500ms --pod shop/other":        {2, "there is no call to compare"},
 		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 2.22s"},

@@ -63,7 +63,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 		left      string   // a command that outlives the plugin
 	}{{
 		name: "exits-1", chain: []string{"odd", "portmap"}, body: `fail 11 "no address left"`,
-		status: `^odd exited 1: code 11: "no address left"; portmap never ran$`, errorType: "1", failed: "odd", code: 1, never: []string{"portmap"},
+		status: `^plugin odd failed \(code 11\): "no address left"; portmap never ran$`, errorType: "1", failed: "odd", code: 1, never: []string{"portmap"},
 	}, {
 		name: "crashes", chain: []string{"portmap", "odd"}, body: `kill -SEGV $$`,
 		status: `^odd killed by SIGSEGV after [0-9.]+m?s$`, errorType: "SIGSEGV", failed: "odd", signal: "SIGSEGV",

@@ -109,7 +109,7 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 			}
 		}
 	}
-	if !bytes.Contains(out["log of run"], []byte("leaky exited 1")) {
+	if !bytes.Contains(out["log of run"], []byte("plugin leaky failed")) {
 		t.Errorf("the log does not tell of the failure:\n%s", out["log of run"])
 	}
 }

@@ -95,7 +95,7 @@ func (n *node) refused() {
 		n.Fatal("the pod came up")
 	}
 	call := n.call("none", "ADD")
-	if said := call.Status.Message; !strings.Contains(said, "refuser exited 1") || !strings.Contains(said, "no address left in pool blue") {
+	if said := call.Status.Message; !strings.Contains(said, "plugin refuser failed (code ") || !strings.Contains(said, "no address left in pool blue") {
 		n.Errorf("the call says %q", said)
 	}
 }

@@ -116,8 +116,8 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 		process      *exec.Cmd
 		says, report string
 	}{
-		{server, `dhcp exited 1: code 999: "error calling DHCP.Allocate: no more tries"`, "containernetworking/cni#329"},
-		{daemon, `dhcp exited 1: code 999: "error dialing DHCP daemon: dial unix ` + socket, "k8snetworkplumbingwg/multus-cni#1031"},
+		{server, `plugin dhcp failed (code 999): "error calling DHCP.Allocate: no more tries"`, "containernetworking/cni#329"},
+		{daemon, `plugin dhcp failed (code 999): "error dialing DHCP daemon: dial unix ` + socket, "k8snetworkplumbingwg/multus-cni#1031"},
 	} {
 		harness.Check(t, gone.process.Process.Kill())
 		_ = gone.process.Wait()

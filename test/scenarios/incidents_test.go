@@ -256,7 +256,7 @@ func failedIncidents() []incident {
 		id: "ipv6-disabled-accept-dad", chain: does("flannel", "dad"), says: []string{"accept_dad"}, remedy: "0.7.0 or later",
 	}, {
 		id: "sysctl-is-a-list", chain: []rig.Plugin{rig.Bridge(), list},
-		says: []string{"tuning exited 1", "cannot unmarshal array"}, remedy: "set the option sysctl",
+		says: []string{"plugin tuning failed (code ", "cannot unmarshal array"}, remedy: "set the option sysctl",
 	}, {
 		id: "ingress-qdisc-is-there", chain: []rig.Plugin{rig.Bridge(), rig.Test("bandwidth")},
 		says: []string{"create ingress qdisc: file exists"}, remedy: "clsact",

@@ -40,7 +40,7 @@ func TestWhatAPluginAnswers(t *testing.T) {
 		status string
 		Attrs  map[string]string
 	}{{
-		plugin: "refuser", fails: true, status: `^refuser exited 1.*no address left in pool blue`,
+		plugin: "refuser", fails: true, status: `^plugin refuser failed \(code .*no address left in pool blue`,
 		Attrs: map[string]string{"cni.error.code": `^11$`, "cni.error.message": `^no address left in pool blue$`, "cniscope.configured.type": `^refuser$`},
 	}, {
 		plugin: "babbler", fails: true, status: `babbler`,
