@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // whole is a healthy node.
@@ -259,6 +260,14 @@ func TestALivelyKubeProxyNeedsBothSidesToBeAConflict(t *testing.T) {
 	f.Processes.Value = proxy
 	if found, _ := oneServiceProxy(f); found != nil {
 		t.Errorf("a service map that is empty serves nobody: %v", found)
+	}
+	f.LB.Value.NodePorts = 3
+	found, err := oneServiceProxy(f)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("both are live: %v %v", found, err)
+	}
+	for _, mode := range []string{"iptables-save", "ip6tables-save", "nft delete table ip kube-proxy", "nft delete table ip6 kube-proxy", "ipvsadm"} {
+		harness.Says(t, strings.Join(found[0].Remedy, "\n"), mode)
 	}
 }
 

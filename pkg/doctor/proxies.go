@@ -22,14 +22,24 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Level:    Warning,
 		Summary:  "two service proxies: kube-proxy is live, and Cilium's replacement for it is on",
 		Evidence: append(proxy, on...),
-		Remedy: []string{
+		Remedy: append([]string{
 			"a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
 			"this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
 				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
-			"then on each node, to remove its rules: iptables-save | grep -v KUBE | iptables-restore",
 			"or keep kube-proxy: cilium config set kube-proxy-replacement false",
-		},
+			"without kube-proxy, remove its rules on each node:",
+		}, removeRules()...),
 	}}, nil
+}
+
+// removeRules lists commands for each mode of kube-proxy, and both families of addresses.
+func removeRules() []string {
+	return []string{
+		"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | " +
+			"grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
+		"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip " +
+			"link delete kube-ipvs0",
+	}
 }
 
 // liveProxy returns evidence of a running kube-proxy. Rules prove nothing: they outlive kube-proxy, and kubelet makes
@@ -149,12 +159,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	return []Finding{{
 		Level: Warning, Summary: "kube-proxy is gone, and its rules are still there: they send services to where they were",
 		Evidence: append(evidence, "there is no process and no container kube-proxy"),
-		Remedy: []string{
-			"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | " +
-				"grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
-			"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip " +
-				"link delete kube-ipvs0",
-		},
+		Remedy:   removeRules(),
 	}}, nil
 }
 
