@@ -3,10 +3,12 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,4 +68,42 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 	harness.Equal(t, mentioned, 2*pods, "commands named their pod")
 	n := len(certain) + candidates
 	t.Logf("of %d commands drawn, %d are certain and %d candidates: %.0f %%; the agent ran %d", n, len(certain), candidates, 100*float64(candidates)/float64(n), len(agent.ran))
+}
+
+// In three bursts of 30 pods, with the default sampling, each slow or failed pod keeps the spans below its call.
+func TestABurstKeepsSlowAndFailedPods(t *testing.T) {
+	const pods, slow, failed = 30, "5", "0" // the last digit of the pod's name
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"mixed": rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then case "$CNI_ARGS" in ` +
+			`*K8S_POD_NAME=burst-*` + slow + `\;*) sleep 1;; *K8S_POD_NAME=burst-*` + failed + `\;*) fail 999 "no policy for this pod";; esac; fi`),
+	}}, "[slow]\ncall = \"900ms\"\n[sampling]\nratio = 1.0\n")
+	s.record()
+	s.network("burst", rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("mixed"))
+	for round := range 3 {
+		var all sync.WaitGroup
+		for i := range pods {
+			all.Go(func() {
+				name := fmt.Sprintf("burst-%d-%d", round, i)
+				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name})
+				if (err != nil) != strings.HasSuffix(name, failed) {
+					t.Errorf("pod %s: %v", name, err)
+				}
+				if err == nil {
+					harness.Check(t, errors.Join(s.rig.StopPod(s.ctx, id), s.rig.RemovePod(s.ctx, id)))
+				}
+			})
+		}
+		all.Wait()
+		for i := range pods {
+			name := fmt.Sprintf("burst-%d-%d", round, i)
+			call := s.call(name)
+			isSlow := call.Attrs["cniscope.slow"] == "true"
+			if strings.HasSuffix(name, slow) && (!isSlow || len(call.Below("command")) == 0) {
+				t.Errorf("%s: slow %v, without its command", name, isSlow)
+			}
+			if problem := isSlow || strings.HasSuffix(name, failed); problem && (call.Attrs["cniscope.reduced"] != "" || len(call.Below("run")) != 2) {
+				t.Errorf("%s has %d runs, reduced: %q", name, len(call.Below("run")), call.Attrs["cniscope.reduced"])
+			}
+		}
+	}
 }

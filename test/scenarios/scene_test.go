@@ -83,9 +83,12 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	if !strings.HasPrefix(toml, "[slow]") {
 		toml = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\n" + toml
 	}
+	if !strings.Contains(toml, "[sampling]") {
+		toml += "\n[sampling]\nper_second = 0\n"
+	}
 	s.scope = scope.Observe(ctx, t, s.rig, scope.Options{
 		Program: program,
-		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", s.spans) + toml,
+		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n", s.spans) + toml,
 	})
 	return s
 }
