@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
@@ -52,6 +53,14 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
 }
 
+// Gone returns, by sandbox, what its ADD set on the node that is gone from there. Held is what was seen of ADDs.
+func Gone(ctx context.Context, o Options, held []leak.Attachment, sandboxes []string) map[string][]event.Obstacle {
+	o = withDefaults(o)
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	return gather.Gone(ctx, o, held, sandboxes)
+}
+
 // Programs finds programs that cannot be started.
 type Programs = gather.Programs
 
@@ -77,6 +86,7 @@ func checks() []check {
 		}},
 		{"overlap", podsHaveTheirOwnAddresses, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Network.Err) }},
 		{"forwarding", podsAreForwarded, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Forwarding.Err) }},
+		{"living-pods", podsKeepTheirNetwork, func(f *fact.Facts) error { return cmp.Or(f.Held.Err, f.Chains.Err, f.Gone.Err) }},
 		{"leaked-networks", networksAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"leaked-leases", leasesAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"calls", noCallIsStuck, nothing},

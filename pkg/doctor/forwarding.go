@@ -111,3 +111,27 @@ func routesPods(f *fact.Facts) bool {
 			l.Plugins[0].Type)
 	})
 }
+
+// podsKeepTheirNetwork reports each kind of thing once, with its pods.
+func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {
+	at := map[event.ObstacleKind]int{}
+	for _, g := range f.Gone.Value {
+		for _, o := range g.Obstacles {
+			i, known := at[o.Kind]
+			if !known {
+				i = len(found)
+				at[o.Kind] = i
+				found = append(found, Finding{
+					Level: Problem, Remedy: []string{o.Remedy()},
+					Summary: fact.Sayf("pod %s has lost a part of its network: %s", podOf(g.Attachment), o.String()),
+				})
+			}
+			found[i].Evidence = append(found[i].Evidence, fact.Sayf("pod %s, sandbox %s: %s", podOf(g.Attachment),
+				g.ContainerID, o.String()))
+		}
+	}
+	for i := range found {
+		found[i].Evidence = fact.Cap(found[i].Evidence)
+	}
+	return found, nil
+}

@@ -85,6 +85,10 @@ func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
 
 // String returns the obstacle as a clause.
 func (o Obstacle) String() string {
+	if o.OfPod() {
+		says, _ := o.ofPod()
+		return says
+	}
 	switch o.Kind {
 	case ObstacleSwitch:
 		return o.Name + " is 0"
@@ -99,6 +103,10 @@ func (o Obstacle) String() string {
 
 // Remedy returns the fix, or nothing if the obstacle is not certain.
 func (o Obstacle) Remedy() string {
+	if o.OfPod() {
+		_, remedy := o.ofPod()
+		return remedy
+	}
 	switch {
 	case !o.Certain():
 		return ""

@@ -31,6 +31,8 @@ type Node struct {
 	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
 	// Obstacles returns what drops packets of pods.
 	Obstacles func(context.Context) []event.Obstacle
+	// Gone returns those of single pods, by sandbox.
+	Gone func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle
 }
 
 // Source is run once.
@@ -129,10 +131,16 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 	if slices.ContainsFunc(namespaces, func(in event.Namespace) bool { return tries[in].Unanswered() }) {
 		obstacles = s.node.Obstacles(ctx)
 	}
+	var sandboxes []string
+	for _, p := range due {
+		sandboxes = append(sandboxes, p.sandbox)
+	}
+	gone := s.node.Gone(ctx, sandboxes)
 	for _, in := range namespaces {
 		l := &event.Look{ContainerID: due[in].sandbox, NetNS: in, Connected: due[in].connected, Tries: tries[in]}
+		l.Obstacles = gone[l.ContainerID]
 		if l.Tries.Unanswered() {
-			l.Obstacles = obstacles
+			l.Obstacles = append(l.Obstacles, obstacles...)
 		}
 		if l.Connected || len(l.Obstacles) > 0 {
 			sink(source.Now(l))

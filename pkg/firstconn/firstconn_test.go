@@ -62,13 +62,15 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		acts   []func(*Source)
 		looks  []time.Duration
 		looked int
+		gone   []event.Obstacle
 	}{
-		"never connected":           {blocked, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 3},
-		"never tried":               {idle, []func(*Source){wait(3 * time.Minute)}, nil, 0},
-		"connected in time":         {blocked, []func(*Source){wait(5 * time.Second), inTime, wait(time.Minute)}, nil, 0},
-		"connected late":            {blocked, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{10, 15}, 2},
-		"connected late, was idle":  {idle, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0},
-		"gone, and connected late?": {nil, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0},
+		"never connected":                 {blocked, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 3, nil},
+		"never tried":                     {idle, []func(*Source){wait(3 * time.Minute)}, nil, 0, nil},
+		"never tried, and a rule is gone": {idle, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 0, []event.Obstacle{event.Gone("rule")}},
+		"connected in time":               {blocked, []func(*Source){wait(5 * time.Second), inTime, wait(time.Minute)}, nil, 0, nil},
+		"connected late":                  {blocked, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{10, 15}, 2, nil},
+		"connected late, was idle":        {idle, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0, nil},
+		"gone, and connected late?":       {nil, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			looked, began := 0, time.Now()
@@ -80,13 +82,16 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 					looked++
 					return []event.Obstacle{off}
 				},
+				Gone: func(_ context.Context, sandboxes []string) map[string][]event.Obstacle {
+					return map[string][]event.Obstacle{sandboxes[0]: test.gone}
+				},
 			}, 10*time.Second, 1)
 			var looks []time.Duration
 			go func() {
 				_ = s.Run(t.Context(), func(e event.Event) {
 					l := e.Body.(*event.Look)
 					looks = append(looks, time.Since(began)/time.Second)
-					if want := test.tries.Unanswered(); l.ContainerID != "a" || l.NetNS != pod || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
+					if want := test.tries.Unanswered() || len(test.gone) > 0; l.ContainerID != "a" || l.NetNS != pod || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
 						t.Errorf("%s: %+v", name, l)
 					}
 				})

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +20,15 @@ const (
 	LateForwarding  LateCause = "forwarding"  // switched off
 	LatePolicy      LateCause = "policy"      // a FORWARD chain drops
 	LateTable       LateCause = "table_full"  // a kernel table
+	LateGone        LateCause = "gone"        // what the ADD set
+	LateNeighbor    LateCause = "neighbor"    // a permanent entry with an old MAC address
 	LateNoNeighbour LateCause = "arp"         // neighbor's link-layer address unknown
 	LateNoRoute     LateCause = "no_route"    // no route to the destination
 	LateUnreachable LateCause = "unreachable" // according to ICMP
 	LateUnanswered  LateCause = "unanswered"  // a SYN was repeated
 	LateNoListener  LateCause = "refused"     // attempts failed with an answer
 	LateNoReply     LateCause = "dns"         // unanswered UDP datagrams, usually DNS
-	LateNotTried    LateCause = "idle"        // no earlier attempt: not the network
+	LateNotTried    LateCause = "idle"        // no earlier attempt of its own
 )
 
 // Connected explains a late first connection; nil if it was not late, or not looked at.
@@ -33,11 +36,15 @@ const (
 // The counters cover the network namespace since its creation. A dropping policy elsewhere and an absent machine look
 // the same.
 func Connected(c model.Connected) *Verdict {
-	if !c.Late || c.Tries == nil {
+	if !c.Late || c.Tries == nil && !slices.ContainsFunc(c.Obstacles, event.Obstacle.OfPod) {
 		return nil
 	}
 	in := inTheWay(c)
-	cause, all := tries(c.Tries, in != nil)
+	var cause LateCause
+	var all []string
+	if c.Tries != nil {
+		cause, all = tries(c.Tries, in != nil)
+	}
 	v := &Verdict{Cause: cmp.Or(Cause(cause), CauseUnexplained), Certain: true}
 	if in != nil {
 		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), in.Remedy()
@@ -51,8 +58,12 @@ func Connected(c model.Connected) *Verdict {
 }
 
 // inTheWay returns the obstacle that explains packets without an answer, or nil. A chain whose rules may accept the pod
-// is the last. Without an answer to ARP, only a full table explains it.
+// is the last. Without an answer to ARP, only a full table explains it. An obstacle of the pod also keeps others from
+// calling it.
 func inTheWay(c model.Connected) (found *event.Obstacle) {
+	if i := slices.IndexFunc(c.Obstacles, event.Obstacle.OfPod); i >= 0 {
+		return &c.Obstacles[i]
+	}
 	if !c.Tries.Unanswered() {
 		return nil
 	}
@@ -72,6 +83,10 @@ func obstacleCause(k event.ObstacleKind) LateCause {
 		return LateForwarding
 	case event.ObstacleTable:
 		return LateTable
+	case event.ObstacleNeighbor:
+		return LateNeighbor
+	case event.ObstacleRoute, event.ObstacleFilter, event.ObstacleGone:
+		return LateGone
 	}
 	return LatePolicy
 }
@@ -99,6 +114,7 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 		"%d attempts failed at once: no process listened there", t.Failed)
 	add(LateNoReply, t.Asked > t.Answered,
 		"%d of %d UDP datagrams had no answer, usually DNS queries", t.Asked-min(t.Answered, t.Asked), t.Asked)
-	add(LateNotTried, len(all) == 0 && t.Opened <= 1, "it had tried nothing before: the network is not the cause")
+	add(LateNotTried, len(all) == 0 && t.Opened <= 1 && !explained,
+		"it had tried nothing before: it was idle, or others could not reach it")
 	return cause, all
 }

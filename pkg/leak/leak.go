@@ -25,6 +25,8 @@ type Attachment struct {
 	Addresses   []string  `json:"addresses,omitempty"`
 	// File is libcni's cached result, if any, which a DEL needs.
 	File string `json:"file,omitempty"`
+	// Set are things that the ADD set on the node.
+	Set []string `json:"set,omitempty"`
 	// Failed means that the ADD failed, but may have left something.
 	Failed bool   `json:"failed,omitempty"`
 	Tried  int    `json:"tried,omitempty"`
@@ -47,10 +49,10 @@ type Look struct {
 	// Cached are libcni's cached results. If Complete, an ADD without a result was undone.
 	Cached   []Attachment
 	Complete bool
-	// Stopped are cached results of stopped sandboxes.
-	Stopped []Attachment
-	Leases  []Lease
-	Total   map[string]int
+	// Stopped are cached results of stopped sandboxes, Living those of running ones.
+	Stopped, Living []Attachment
+	Leases          []Lease
+	Total           map[string]int
 	// More counts unexamined results and leases.
 	More int
 }

@@ -69,6 +69,7 @@ func (m *leaks) Result(result pipeline.Result) {
 		switch {
 		case a.ContainerID == "" || len(op.Partial) > 0 && call.Command == "DEL" && failure != "":
 		case call.Command == "ADD":
+			a.Set = leak.Set(call)
 			m.book.Added(a)
 		case call.Command == "DEL":
 			m.book.Deleted(a, failure)

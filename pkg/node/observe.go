@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/firewall"
 	"github.com/cniscope/cniscope/pkg/firstconn"
+	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
@@ -53,6 +54,7 @@ type observer struct {
 	attached chan struct{} // closed once the probe is attached
 	probe    *probe.Source
 	labels   []string // patterns of exported label keys
+	held     func() []leak.Attachment
 }
 
 func newObserver(
@@ -169,6 +171,9 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 	return firstconn.New(firstconn.Node{
 		Tries:     firstconn.Tries,
 		Obstacles: func(ctx context.Context) []event.Obstacle { return doctor.Obstacles(ctx, ask) },
+		Gone: func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle {
+			return doctor.Gone(ctx, ask, n.held(), sandboxes)
+		},
 	}, o.Slow.FirstConnection, o.Limits.Operations)
 }
 

@@ -80,6 +80,7 @@ func Run(ctx context.Context, with Options) (err error) {
 	l.at(flushOpen, "what is open", n.flush)
 	l.at(closeSinks, "what is usual", n.leaveLearnt)
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
+	sources.held = n.leaks.held
 	if err := sources.prepare(l, o, n.waits, n.learnt.Key()); err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package procfs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -106,4 +108,25 @@ func (g MemoryGroup) Killed() uint64 {
 		return 0
 	}
 	return field(g.file, "oom_kill ")
+}
+
+// anyID matches ids, as in "libpod-ID.scope" and "cri-containerd-ID.scope".
+var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// Containers returns a process of each container, by the ids in the names of cgroups. Zombies do not count: a runtime
+// that does not reap leaves them.
+func Containers() (map[string]int, error) {
+	pids, err := All()
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes: %w", err)
+	}
+	found := map[string]int{}
+	for _, pid := range pids {
+		if ids := anyID.FindAllString(Groups(pid), -1); len(ids) > 0 && !Ended(pid) {
+			for _, id := range ids {
+				found[id] = pid
+			}
+		}
+	}
+	return found, nil
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +29,7 @@ const (
 	silentDNS   = "127.0.6.53:53"
 	ovnSocket   = incidentDir + "/ovn-cni-server.sock"
 	deafAddress = "127.0.6.44:443"
+	rulesNetns  = "cniscope-rules"
 )
 
 // reporters are names under which this program is a chained plugin that does what its configuration's key "does" names.
@@ -119,6 +119,16 @@ var doings = map[string]func() error{
 	},
 	"ADD clock": func() error {
 		return fmt.Errorf(`error getting ClusterInformation: Get "https://10.152.183.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2023-06-16T22:41:21+12:00 is before 2023-06-16T11:39:43Z`)
+	},
+	"ADD table": func() error {
+		return harness.Within("/run/netns/"+rulesNetns, func() error {
+			for range 8 {
+				if err := exec.Command("iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN").Run(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	},
 	"ADD lock": func() error {
 		f, err := os.OpenFile(incidentDir+"/contiv.lock", os.O_CREATE|os.O_RDWR, 0o600)
@@ -232,6 +242,9 @@ func slowIncidents(n *standin.Node) []incident {
 		id: "api-server-far-away", chain: does("multus", "far"), fails: true, before: server("tcp", apiServer, 700*time.Millisecond, "x"),
 		cause: "plugin_error", says: []string{"context deadline exceeded", "plugin multus waited for " + apiServer}, remedy: "readyz",
 	}, {
+		id: "portmap-thousands-of-rules", chain: does("contiv", "table"), before: longTable,
+		cause: "slow_command", says: []string{"plugin contiv ran iptables-legacy (8 times)"}, remedy: "run kube-proxy in mode nftables or ipvs",
+	}, {
 		id: "agent-lost-its-api-server", chain: does("cilium-cni", "lost"), fails: true, before: func(s *scene) func() {
 			end := answersAfter(s.T, "tcp", apiServer, 4*time.Second, "")
 			stop := answers(s, func() { _ = listens(apiServer) }, http.StatusOK)
@@ -338,44 +351,5 @@ func (c *incident) judged(call *call, s *scene) {
 	lacks := func(part string) bool { return !strings.Contains(verdict, part) }
 	if cause != c.cause || slices.ContainsFunc(c.says, lacks) || !strings.Contains(remedy, c.remedy) {
 		s.Errorf("%s: %s\n  → %s", cause, verdict, remedy)
-	}
-}
-
-// fewProcesses makes a cgroup that allows one process.
-func fewProcesses(s *scene) func() {
-	for _, root := range []string{"/sys/fs/cgroup/pids", harness.Unified(s)} {
-		group := filepath.Join(root, "cniscope-few")
-		if os.Mkdir(group, 0o755) != nil {
-			continue
-		}
-		if os.WriteFile(filepath.Join(group, "pids.max"), []byte("1"), 0) != nil {
-			_ = os.Remove(group)
-			continue
-		}
-		harness.Check(s.T, os.Symlink(group, incidentDir+"/cgroup"))
-		return func() { _ = os.Remove(group) }
-	}
-	s.Skip("no cgroup limits processes")
-	return nil
-}
-
-// deadlocked starts a pod whose plugin holds its lock until the next one has waited for it.
-func deadlocked(s *scene) func() {
-	harness.Check(s.T, unix.Mkfifo(incidentDir+"/park", 0o600))
-	harness.Check(s.T, os.WriteFile(incidentDir+"/first", nil, 0o600))
-	over := make(chan error, 1)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "holder"})
-		over <- err
-	}()
-	harness.Until(s, "it holds the lock", func() bool { _, err := os.Stat(incidentDir + "/first"); return err != nil })
-	waited := waitedFor(s.T, incidentDir+"/contiv.lock")
-	stop := whenever(waited, func() {
-		time.Sleep(3 * time.Second)
-		_ = os.WriteFile(incidentDir+"/park", []byte("go on"), 0)
-	})
-	return func() {
-		stop()
-		harness.Check(s.T, <-over)
 	}
 }

@@ -56,6 +56,7 @@ type Facts struct {
 	CRI        Of[CRI]
 	Containers Of[[]Container]
 	Held       Of[leak.Look] // what sandboxes hold, and which sandboxes exist
+	Gone       Of[[]Gone]
 	Folder     Of[Folder]
 	Binaries   Of[[]Binary]
 	Processes  Of[[]Process]
@@ -216,9 +217,16 @@ type Chain struct {
 	Family  string
 	Table   string
 	Name    string
-	// Drops means a base chain of forwarded packets with policy drop; Rules counts its rules.
+	// Drops means a base chain of forwarded packets with policy drop.
 	Drops bool
+	// Rules counts the rules of chains that drop or that CNI plugins make.
 	Rules int
+}
+
+// Gone is a living pod's attachment, and what of it is gone from the node.
+type Gone struct {
+	leak.Attachment
+	Obstacles []event.Obstacle
 }
 
 // LB is Cilium's service load balancing.

@@ -43,13 +43,14 @@ func nftChains() ([]fact.Chain, error) {
 			Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name),
 			Name: fact.Clean(c.Name),
 		}
-		if c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
-			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family) {
+		chain.Drops = c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
+			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family)
+		if chain.Drops || ofPlugin(c.Name) {
 			rules, err := conn.GetRules(c.Table, c)
 			if err != nil {
 				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
 			}
-			chain.Drops, chain.Rules = true, len(rules)
+			chain.Rules = len(rules)
 		}
 		found = append(found, chain)
 	}
@@ -110,18 +111,16 @@ func legacyChains() (found []fact.Chain, err error) {
 					"FORWARD"
 				found = append(found, forward)
 			}
-			for _, name := range chains {
-				found = append(found, fact.Chain{
-					Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table),
-					Name: fact.Clean(name),
-				})
+			for _, c := range chains {
+				c.Backend, c.Family, c.Table = "iptables-legacy", v.family, fact.Clean(table)
+				found = append(found, c)
 			}
 		}
 	}
 	return found, nil
 }
 
-func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
+func (v ipVersion) chains(table string) (own []fact.Chain, forward fact.Chain, err error) {
 	// A raw socket would need CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -169,24 +168,26 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	return c
 }
 
-// parse returns the names of user-defined chains: each head has the target ERROR with the chain's name. The table's
-// last entry is named ERROR.
-func (v ipVersion) parse(b []byte) (names []string) {
+// parse returns the user-defined chains: each head has the target ERROR with the chain's name, and the last rule is the
+// return. The table's last entry is named ERROR.
+func (v ipVersion) parse(b []byte) (chains []fact.Chain) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
 		next := int(binary.NativeEndian.Uint16(b[v.targetAt+2:]))
 		if next < v.entry || next > len(b) {
-			return names // never from the kernel
+			return chains // never from the kernel
 		}
 		// struct xt_entry_target: 2 bytes of size, 29 of name, 1 of revision; then xt_error_target's name.
 		if t := b[:next]; target >= v.entry && target+32 < next && unix.ByteSliceToString(t[target+2:target+31]) == "ERROR" {
 			if name := unix.ByteSliceToString(t[target+32:]); name != "ERROR" {
-				names = append(names, name)
+				chains = append(chains, fact.Chain{Name: fact.Clean(name), Rules: -1})
 			}
+		} else if len(chains) > 0 {
+			chains[len(chains)-1].Rules++
 		}
 		b = b[next:]
 	}
-	return names
+	return chains
 }
 
 // getsockopt fills a buffer; golang.org/x/sys has no function for this.

@@ -32,7 +32,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	o = f.Options
 	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
-	var wg, scope sync.WaitGroup
+	var wg, scope, firewall sync.WaitGroup
 	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
 		containers := askRuntimeAll(ctx, f)
@@ -47,6 +47,8 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		find(ctx, &behind, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
 			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
 		})
+		firewall.Wait()
+		find(ctx, &behind, &f.Gone, func(context.Context) ([]fact.Gone, error) { return goneFrom(f) })
 		behind.Wait()
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (fact.Health, error) { return askKubelet(ctx, o.Kubelet), nil })
@@ -56,7 +58,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		}
 		return none, o.Send(ctx)
 	})
-	find(ctx, &wg, &f.Chains, chains)
+	find(ctx, &firewall, &f.Chains, chains)
 	find(ctx, &wg, &f.LB, loadBalancing)
 	find(ctx, &wg, &f.Network, ownNetwork)
 	find(ctx, &wg, &f.Forwarding, forwarding)
@@ -69,6 +71,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		find(ctx, &wg, &f.Trial, try)
 	}
 	wg.Wait()
+	firewall.Wait()
 	for _, p := range f.Processes.Value {
 		f.Kubelet.Value.Running = f.Kubelet.Value.Running || p.Name == "kubelet"
 	}

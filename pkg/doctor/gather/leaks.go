@@ -83,10 +83,12 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 		l.Alive[s.GetId()] = true
 		running[s.GetId()] = s.GetState() == cri.PodSandboxState_SANDBOX_READY
 	}
-	for _, a := range readResults(sees, results, running) {
+	for _, a := range readResults(sees, results) {
 		switch {
 		case !l.Alive[a.ContainerID]:
 			l.Cached = append(l.Cached, a)
+		case running[a.ContainerID]:
+			l.Living = append(l.Living, a)
 		case filepath.Dir(a.File) != multusResults && a.IfName != "lo":
 			l.Stopped = append(l.Stopped, a)
 		}
@@ -226,11 +228,8 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-func readResults(sees view, files []string, running map[string]bool) (all []leak.Attachment) {
+func readResults(sees view, files []string) (all []leak.Attachment) {
 	for _, file := range files {
-		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return running[part] }) {
-			continue
-		}
 		text, since, err := readPlain(sees.path(file), resultMax)
 		if err != nil {
 			continue
@@ -249,7 +248,13 @@ type cached struct {
 	IfName      string      `json:"ifName"`
 	NetworkName string      `json:"networkName"`
 	Args        [][2]string `json:"cniArgs"`
-	Result      struct {
+	Config      []byte      `json:"config"`
+	Capability  struct {
+		Ports []struct {
+			HostPort int `json:"hostPort"`
+		} `json:"portMappings"`
+	} `json:"capabilityArgs"`
+	Result struct {
 		IPs []struct {
 			Address string `json:"address"`
 		} `json:"ips"`
@@ -264,7 +269,9 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 		!leak.Named(c.NetworkName) || !leak.Interface(c.IfName) {
 		return a, false
 	}
-	a = leak.Attachment{ContainerID: c.ContainerID, Network: c.NetworkName, IfName: c.IfName, Pod: podOf(c.Args)}
+	a = leak.Attachment{
+		ContainerID: c.ContainerID, Network: c.NetworkName, IfName: c.IfName, Pod: podOf(c.Args), Set: chainsOf(&c),
+	}
 	for _, ip := range c.Result.IPs[:min(len(c.Result.IPs), addressesMax)] {
 		a.Addresses = append(a.Addresses, fact.Clean(ip.Address))
 	}

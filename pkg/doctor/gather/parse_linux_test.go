@@ -105,9 +105,9 @@ func FuzzLegacyTable(f *testing.F) {
 		copy(b[112+32:], name)
 		return b
 	}
-	table := slices.Concat(entry("", ""), entry("ERROR", "KUBE-SERVICES"), entry("MASQUERADE", "x"), entry("ERROR", "ERROR"))
-	if got := v.parse(table); !slices.Equal(got, []string{"KUBE-SERVICES"}) {
-		f.Fatalf("%q", got)
+	table := slices.Concat(entry("", ""), entry("ERROR", "KUBE-SERVICES"), entry("MASQUERADE", "x"), entry("", ""), entry("ERROR", "CNI-DN-a"), entry("", ""), entry("ERROR", "ERROR"))
+	if got := v.parse(table); !slices.Equal(got, []fact.Chain{{Name: "KUBE-SERVICES", Rules: 1}, {Name: "CNI-DN-a"}}) {
+		f.Fatalf("%+v", got)
 	}
 	f.Add(table)
 	f.Fuzz(func(_ *testing.T, b []byte) {

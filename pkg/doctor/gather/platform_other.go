@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
 )
 
 var errPlatform = fact.ErrElsewhere
@@ -32,6 +33,12 @@ func viewOf(int, bool) view                                       { return view{
 func rootOf(int) string                                           { return "" }
 func askAgents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
 	return nil, errPlatform
+}
+
+func things([]string) (map[string]bool, error) { return map[string]bool{}, errPlatform }
+
+func staleNeighbors([]leak.Attachment) map[string][]event.Obstacle {
+	return map[string][]event.Obstacle{}
 }
 func bearers(map[string]bool) error          { return errPlatform }
 func bootTime() time.Time                    { return time.Time{} }

@@ -1,0 +1,150 @@
+package gather
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// things returns which of the wanted ones are on the node.
+func things(wanted []string) (here map[string]bool, err error) {
+	here = map[string]bool{}
+	if !slices.ContainsFunc(wanted, func(thing string) bool { return !strings.HasPrefix(thing, "chain ") }) {
+		return here, nil
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return here, fmt.Errorf("listing the interfaces: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	for _, l := range links {
+		here[leak.Port(l.Attrs().Name, names[l.Attrs().MasterIndex])] = true
+	}
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return here, fmt.Errorf("listing the addresses: %w", err)
+	}
+	for _, a := range addresses {
+		here[leak.Address(destination(a.IPNet), names[a.LinkIndex])] = true
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := netlink.RuleList(family)
+		if err != nil {
+			return here, fmt.Errorf("listing the rules of routing: %w", err)
+		}
+		for _, r := range rules {
+			for _, dev := range []string{r.IifName, r.OifName} {
+				here[leak.Rule(destination(r.Src), destination(r.Dst), dev, strconv.Itoa(r.Table))] = true
+			}
+		}
+		err = netlink.RouteListFilteredIter(family, &netlink.Route{}, netlink.RT_FILTER_TABLE, func(r netlink.Route) bool {
+			to, table := destination(r.Dst), ""
+			if r.Table != unix.RT_TABLE_MAIN {
+				table = strconv.Itoa(r.Table)
+			}
+			if to == "" || strings.HasSuffix(to, "/0") {
+				to = "default"
+			}
+			here[leak.Route(to, table)] = true
+			return true
+		})
+		if err != nil {
+			return here, fmt.Errorf("listing the routes: %w", err)
+		}
+	}
+	return here, nil
+}
+
+func destination(n *net.IPNet) string {
+	if p, ok := prefixOf(n); ok {
+		return p.String()
+	}
+	return ""
+}
+
+// staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
+// Only a pod at a veth without a bridge sends nothing to others.
+func staleNeighbors(living []leak.Attachment) map[string][]event.Obstacle {
+	found := map[string][]event.Obstacle{}
+	links, err := netlink.LinkList()
+	if err != nil || len(living) == 0 {
+		return found
+	}
+	ends, known := map[[2]int]netlink.Link{}, map[string]bool{}
+	for _, l := range links {
+		a := l.Attrs()
+		known[a.HardwareAddr.String()] = true
+		if l.Type() == "veth" && a.MasterIndex == 0 && a.NetNsID >= 0 {
+			ends[[2]int{a.NetNsID, a.ParentIndex}] = l
+		}
+	}
+	if len(ends) == 0 {
+		return found
+	}
+	pids, _ := procfs.Containers()
+	for _, pod := range living {
+		pid := pids[pod.ContainerID]
+		if pid == 0 {
+			continue
+		}
+		id, err := netlink.GetNetNsIdByPid(pid)
+		if err != nil {
+			continue
+		}
+		for _, n := range permanent(pid) {
+			end := ends[[2]int{id, n.index}]
+			if end == nil || known[n.mac] {
+				continue
+			}
+			found[pod.ContainerID] = append(found[pod.ContainerID], event.Obstacle{
+				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
+					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
+			})
+		}
+	}
+	return found
+}
+
+type neighbor struct {
+	address, mac string
+	index        int // of its interface
+}
+
+// permanent reads /proc/PID/net/arp, and the interfaces' indexes in igmp.
+func permanent(pid int) (all []neighbor) {
+	read := func(name string) []string {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		return strings.Split(string(text), "\n")
+	}
+	const mask = 0x4 // ATF_PERM
+	indexes := map[string]int{}
+	for _, line := range read("igmp") {
+		if f := strings.Fields(line); len(f) > 1 && line[0] != '\t' {
+			indexes[f[1]], _ = strconv.Atoi(f[0])
+		}
+	}
+	for _, line := range read("arp") {
+		f := strings.Fields(line)
+		if len(f) != 6 {
+			continue
+		}
+		if flags, err := strconv.ParseUint(f[2], 0, 32); err == nil && flags&mask != 0 && indexes[f[5]] != 0 {
+			all = append(all, neighbor{f[0], f[3], indexes[f[5]]})
+		}
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// Each thing is on the node until it is taken away; a chain without rules is gone, too.
+func TestThingsThatAreGone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making a network namespace takes root")
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+	harness.Check(t, unix.Unshare(unix.CLONE_NEWNET))
+	run := func(line string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+	}
+	config, err := json.Marshal(map[string]any{"plugins": []map[string]any{{"type": "bridge", "ipMasq": true}, {"type": "portmap"}, {"type": "firewall"}}})
+	harness.Check(t, err)
+	made := func(ports string) []string {
+		c := cached{ContainerID: "abc", NetworkName: "pods", Config: config}
+		harness.Check(t, json.Unmarshal([]byte(`{"capabilityArgs":{"portMappings":`+ports+`}}`), &c))
+		return chainsOf(&c)
+	}
+	mapped := made(`[{"hostPort":8080}]`)
+	harness.EqualSlices(t, made(`[{"containerPort":80}]`), mapped[:1], "without a port of the node")
+	masq, ports := name(t, mapped[0]), name(t, mapped[1])
+	run(`ip link set lo up; ip link add br0 type bridge; ip link add v0 type veth peer name v1; ip link set v0 master br0 up; ip link set br0 up
+		ip addr add 10.0.0.1/24 dev br0; ip rule add from 10.0.0.5 lookup 7; ip rule add iif v0 lookup 8; ip route add 10.0.0.5/32 dev br0; ip route add default via 10.0.0.9 table 7
+		ip -6 rule add to fd00::5 lookup 9; iptables-legacy -t nat -N ` + ports + `; iptables-legacy -t nat -A ` + ports + ` -j RETURN; iptables-nft -t nat -N ` + masq + `; iptables-nft -t nat -A ` + masq + ` -j RETURN`)
+	set := append(mapped, "port v0 of br0", "address 10.0.0.1/24 dev br0", "rule from 10.0.0.5/32 lookup 7", "rule dev v0 lookup 8", "route 10.0.0.5/32", "route default table 7", "rule to fd00::5/128 lookup 9")
+	gone := func() (names []string) {
+		f := &fact.Facts{}
+		f.Held.Value.Living = []leak.Attachment{{ContainerID: "abc", Set: mapped}}
+		f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "abc", Set: set[len(mapped):]}, {ContainerID: "abc", Set: []string{"rule of a failed ADD"}, Failed: true}, {ContainerID: "gone", Set: []string{"rule of a dead pod"}}}
+		var err error
+		f.Chains.Value, err = chains(context.Background())
+		harness.Check(t, err)
+		all, err := goneFrom(f)
+		harness.Check(t, err)
+		for _, g := range all {
+			for _, o := range g.Obstacles {
+				names = append(names, o.Name)
+			}
+		}
+		return names
+	}
+	harness.EqualSlices(t, gone(), nil, "gone at first")
+	for i, line := range []string{
+		"iptables-nft -t nat -F", "iptables-legacy -t nat -F", "ip link set v0 nomaster", "ip addr add 10.0.0.1/32 dev br0; ip addr del 10.0.0.1/24 dev br0", "ip rule del from 10.0.0.5", "ip rule del iif v0",
+		"ip route del 10.0.0.5/32 dev br0 || :", "ip route flush table 7", "ip -6 rule del to fd00::5",
+	} {
+		run(line)
+		if got, want := gone(), strings.Split(set[i], or)[0]; !slices.Contains(got, want) {
+			t.Errorf("after %s: %s is not among %q", line, want, got)
+		}
+	}
+	run("nft add table ip cni_hostport; nft add chain ip cni_hostport hostports; nft add rule ip cni_hostport hostports accept")
+	if slices.Contains(gone(), "chain "+ports) {
+		t.Error("portmap may have used nftables")
+	}
+}
+
+func name(t *testing.T, thing string) string {
+	t.Helper()
+	m := regexp.MustCompile(`^chain (CNI-(DN-)?[0-9a-f]+)` + or).FindStringSubmatch(thing)
+	if m == nil || len(m[1]) != 28 {
+		t.Fatal(fmt.Sprintf("%q", thing))
+	}
+	return m[1]
+}

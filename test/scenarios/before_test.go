@@ -1,0 +1,75 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// longTable makes a network namespace whose legacy nat table has 30,000 rules.
+func longTable(s *scene) func() {
+	remove := func() { _ = exec.Command("ip", "netns", "del", rulesNetns).Run() }
+	remove() // left by a killed test
+	s.run("ip", "netns", "add", rulesNetns)
+	rules := []byte("*nat\n:CNISCOPE - [0:0]\n")
+	for i := range 30_000 {
+		rules = fmt.Appendf(rules, "-A CNISCOPE -s 10.0.%d.%d -j RETURN\n", i/256, i%256)
+	}
+	fill := exec.Command("ip", "netns", "exec", rulesNetns, "iptables-legacy-restore")
+	fill.Stdin = bytes.NewReader(append(rules, "COMMIT\n"...))
+	out, err := fill.CombinedOutput()
+	harness.Check(s.T, err)
+	if len(out) > 0 {
+		s.Log(string(out))
+	}
+	return remove
+}
+
+// fewProcesses makes a cgroup that allows one process.
+func fewProcesses(s *scene) func() {
+	for _, root := range []string{"/sys/fs/cgroup/pids", harness.Unified(s)} {
+		group := filepath.Join(root, "cniscope-few")
+		if os.Mkdir(group, 0o755) != nil {
+			continue
+		}
+		if os.WriteFile(filepath.Join(group, "pids.max"), []byte("1"), 0) != nil {
+			_ = os.Remove(group)
+			continue
+		}
+		harness.Check(s.T, os.Symlink(group, incidentDir+"/cgroup"))
+		return func() { _ = os.Remove(group) }
+	}
+	s.Skip("no cgroup limits processes")
+	return nil
+}
+
+// deadlocked starts a pod whose plugin holds its lock until the next one has waited for it.
+func deadlocked(s *scene) func() {
+	harness.Check(s.T, unix.Mkfifo(incidentDir+"/park", 0o600))
+	harness.Check(s.T, os.WriteFile(incidentDir+"/first", nil, 0o600))
+	over := make(chan error, 1)
+	go func() {
+		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "holder"})
+		over <- err
+	}()
+	harness.Until(s, "it holds the lock", func() bool { _, err := os.Stat(incidentDir + "/first"); return err != nil })
+	waited := waitedFor(s.T, incidentDir+"/contiv.lock")
+	stop := whenever(waited, func() {
+		time.Sleep(3 * time.Second)
+		_ = os.WriteFile(incidentDir+"/park", []byte("go on"), 0)
+	})
+	return func() {
+		stop()
+		harness.Check(s.T, <-over)
+	}
+}
