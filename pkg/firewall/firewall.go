@@ -106,7 +106,7 @@ func serve(in io.Reader, out io.Writer, list func(context.Context) ([]fact.Chain
 			a.Error = fact.Clean(err.Error())
 		}
 		for _, c := range all { // others may be many
-			if c.Drops {
+			if c.Matters() {
 				a.Chains = append(a.Chains, c)
 			}
 		}

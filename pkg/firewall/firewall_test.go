@@ -19,9 +19,9 @@ func TestTheChainsThatDropAreListed(t *testing.T) {
 		if n++; n == 2 {
 			return nil, errors.New("not permitted")
 		}
-		return []fact.Chain{{Name: "INPUT"}, {Name: "FORWARD", Drops: true, Rules: 3}}, nil
+		return []fact.Chain{{Name: "INPUT"}, {Name: "FORWARD", Drops: true, Rules: 3}, {Name: "CNI-DN-07", Rules: 1}}, nil
 	})
-	if err != nil || n != 2 || strings.Contains(out.String(), "INPUT") || !strings.Contains(out.String(), `"FORWARD","Drops":true,"Rules":3`) ||
+	if err != nil || n != 2 || strings.Contains(out.String(), "INPUT") || !strings.Contains(out.String(), `"FORWARD","Drops":true,"Rules":3`) || !strings.Contains(out.String(), "CNI-DN-07") ||
 		!strings.Contains(out.String(), `"Error":"not permitted"`) {
 		t.Errorf("%v, %s", err, out.String())
 	}

@@ -41,7 +41,7 @@ func TestWhatALivingPodLost(t *testing.T) {
 		return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ip=${conf#*'"address":"'}; ip=${ip%%/*}; ` + body + "; fi")
 	}
 	neighbor := func(state string) []byte {
-		return onAdd(`set -- $(ip -o route get $ip); ip netns exec ${CNI_NETNS##*/} sh -c "ip neigh replace 10.99.0.1 lladdr $(cat /sys/class/net/$3/address) nud ` + state + ` dev eth0"`)
+		return onAdd(`set -- $(ip -o route get $ip); nsenter --net=$CNI_NETNS ip neigh replace 10.99.0.1 lladdr $(cat /sys/class/net/$3/address) nud ` + state + ` dev eth0 || fail 7 no`)
 	}
 	s := set(t, rig.Options{Plugins: map[string][]byte{
 		"router":  onAdd(`ip rule add from $ip lookup 4711; ip route add $ip/32 dev lo table 4711`),

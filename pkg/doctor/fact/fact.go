@@ -35,7 +35,7 @@ type Options struct {
 	Endpoint string
 	Send     func(context.Context) error
 	Patience time.Duration // per answer; default DefaultPatience
-	// Chains lists chains, at least those that drop, for doctor.Obstacles; nil if this process may.
+	// Chains lists chains, at least those that matter; nil if this process may.
 	Chains func(context.Context) ([]Chain, error)
 }
 
@@ -219,8 +219,13 @@ type Chain struct {
 	Name    string
 	// Drops means a base chain of forwarded packets with policy drop.
 	Drops bool
-	// Rules counts the rules of chains that drop or that CNI plugins make.
+	// Rules counts the rules of chains that matter.
 	Rules int
+}
+
+// Matters reports whether pods depend on the chain: it drops, or a reference plugin makes it.
+func (c Chain) Matters() bool {
+	return c.Drops || strings.HasPrefix(c.Name, "CNI-") || c.Name == "hostports" || c.Name == "masq_checks"
 }
 
 // Gone is a living pod's attachment, and what of it is gone from the node.

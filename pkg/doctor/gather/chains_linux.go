@@ -45,7 +45,7 @@ func nftChains() ([]fact.Chain, error) {
 		}
 		chain.Drops = c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
 			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family)
-		if chain.Drops || ofPlugin(c.Name) {
+		if chain.Matters() {
 			rules, err := conn.GetRules(c.Table, c)
 			if err != nil {
 				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)

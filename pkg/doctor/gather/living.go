@@ -60,11 +60,6 @@ func chainsOf(c *cached) (chains []string) {
 // or stands between alternative names of a chain.
 const or = " or "
 
-// ofPlugin reports whether reference plugins make a chain of that name.
-func ofPlugin(chain string) bool {
-	return strings.HasPrefix(chain, "CNI-") || chain == "hostports" || chain == "masq_checks"
-}
-
 // Gone returns, by sandbox, what was set for a pod and is gone from the node. Held is what was seen of ADDs; libcni's
 // cache says more.
 func Gone(ctx context.Context, o fact.Options, held []leak.Attachment, sandboxes []string) map[string][]event.Obstacle {
