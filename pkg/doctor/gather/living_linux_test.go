@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,52 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/test/harness"
 )
+
+// A permanent neighbor has to have the MAC address of its link's other end, unless a bridge or the kernel decides.
+func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making a network namespace takes root")
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+	harness.Check(t, unix.Unshare(unix.CLONE_NEWNET))
+	id := strings.Repeat("cd34", 16)
+	dir := filepath.Join(harness.Unified(t), "cri-containerd-"+id+".scope")
+	harness.Check(t, os.Mkdir(dir, 0o755))
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	group, err := os.Open(dir)
+	harness.Check(t, err)
+	defer group.Close()
+	pod := exec.Command("sleep", "600")
+	pod.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd()), Cloneflags: syscall.CLONE_NEWNET}
+	harness.Check(t, pod.Start())
+	defer func() { _ = pod.Process.Kill(); _ = pod.Wait() }()
+	run := func(format string, args ...any) {
+		t.Helper()
+		line := fmt.Sprintf(format, args...)
+		if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+	}
+	inside := fmt.Sprintf("nsenter -t %d -n", pod.Process.Pid)
+	const first, second = "02:00:00:00:00:01", "02:00:00:00:00:02"
+	run("ip link add v0 address %s type veth peer name eth0 netns %d; ip link set v0 up; ip link add br0 type bridge", first, pod.Process.Pid)
+	run("%[1]s ip link set eth0 up; %[1]s ip addr add 10.0.1.2/24 dev eth0; %[1]s ip neigh replace 10.99.0.1 lladdr %[2]s nud permanent dev eth0", inside, first)
+	for _, step := range []struct {
+		act, says string
+	}{
+		{"true", ""},
+		{"ip link set v0 address " + second, "the pod's permanent neighbor 10.99.0.1 has the MAC address " + first + ", but its link's other end, v0, has " + second},
+		{"ip link set v0 master br0", ""},
+		{"ip link set v0 nomaster; " + inside + " ip neigh replace 10.99.0.1 lladdr " + first + " nud reachable dev eth0", ""},
+	} {
+		run("%s", step.act)
+		said := ""
+		for _, o := range staleNeighbors([]leak.Attachment{{ContainerID: id}})[id] {
+			said += o.String()
+		}
+		harness.Equal(t, said, step.says, step.act)
+	}
+}
 
 // Each thing is on the node until it is taken away; a chain without rules is gone, too.
 func TestThingsThatAreGone(t *testing.T) {
