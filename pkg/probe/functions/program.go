@@ -21,6 +21,7 @@ type Program struct {
 
 // Open finds a program's tables.
 func Open(f io.ReaderAt) (*Program, error) {
+	f = &bounded{f, readsMax}
 	file, err := builds.ELF(f)
 	if err != nil {
 		return nil, err
@@ -55,6 +56,22 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	table := *p.table
 	table.image.file = f
 	return table.frames(p.start + offset)
+}
+
+// readsMax bounds the reads of a program's tables, or of a stack's names: they need up to 10 and 2,000.
+const readsMax = 1 << 14
+
+// bounded is a file of which only some reads are left, because its author may have made a table that never ends.
+type bounded struct {
+	io.ReaderAt
+	left int
+}
+
+func (b *bounded) ReadAt(into []byte, at int64) (int, error) {
+	if b.left--; b.left < 0 {
+		return 0, errTable
+	}
+	return b.ReaderAt.ReadAt(into, at)
 }
 
 // image reads a file by memory addresses.

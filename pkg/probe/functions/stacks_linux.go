@@ -16,6 +16,9 @@ const (
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
+	// Naming may last a tenth of the time in which events are read, and a second at once.
+	share = 10
+	spare = time.Second
 )
 
 // Stacks names running programs' stacks, for one goroutine.
@@ -24,6 +27,8 @@ type Stacks struct {
 	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
 	patience procfs.Patience
+	left     time.Duration // that naming may last, at
+	at       time.Time
 }
 
 // known is a stack in a program, as offsets into its code.
@@ -51,11 +56,17 @@ func NewStacks() *Stacks {
 }
 
 // Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
-// changed its program, or that has no names.
+// changed its program, that has no names, or if naming lasted too long lately.
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if of.Mounts == 0 || of.PID == 0 {
 		return nil
 	}
+	now := time.Now()
+	s.left, s.at = min(spare, s.left+now.Sub(s.at)/share), now
+	if s.left < 0 {
+		return nil
+	}
+	defer func() { s.left -= time.Since(now) }()
 	frames, _ := procfs.Within(&s.patience, func() ([]event.Frame, error) { return s.name(of), nil })
 	return frames
 }
@@ -112,6 +123,7 @@ func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
 }
 
 func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
+	f = &bounded{f, readsMax}
 	for i, offset := range stack {
 		if i > 0 { // return address, behind the call
 			offset--

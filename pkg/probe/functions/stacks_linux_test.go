@@ -1,10 +1,13 @@
 package functions
 
 import (
+	"encoding/binary"
 	"os"
 	"reflect"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
@@ -72,5 +75,67 @@ func TestStacksAreBounded(t *testing.T) {
 	}
 	if got := s.name(stack); len(got) != framesMax {
 		t.Errorf("%d calls", len(got))
+	}
+}
+
+// A plugin's author chooses how long naming lasts, and all events wait for it.
+func TestNamingHasAShareOfTheTime(t *testing.T) {
+	s, stack := NewStacks(), own(t)
+	if got := s.Name(stack); len(got) == 0 || s.left >= spare {
+		t.Errorf("%d calls, %s left", len(got), s.left)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s.left, s.at = -time.Second, time.Now()
+		for range share {
+			if got := s.Name(stack); len(got) > 0 {
+				t.Errorf("%+v, %s left", got, s.left)
+			}
+			time.Sleep(time.Second)
+		}
+		if got := s.Name(stack); len(got) == 0 {
+			t.Error("it names nothing again")
+		}
+	})
+}
+
+// endless is a file whose table never ends: 1.3 million reads for one stack.
+type endless struct {
+	head  []byte
+	reads int
+}
+
+func (e *endless) ReadAt(into []byte, from int64) (int, error) {
+	e.reads++
+	for i := range into {
+		switch at := from + int64(i); {
+		case at < int64(len(e.head)):
+			into[i] = e.head[at]
+		case at%10 == 0: // a 1 of ten bytes
+			into[i] = 0x81
+		case at%10 == 9:
+			into[i] = 0
+		default:
+			into[i] = 0x80
+		}
+	}
+	return len(into), nil
+}
+
+func TestAnEndlessTableIsReadToABound(t *testing.T) {
+	const base, function, values = 1 << 12, 1 << 10, 1<<12 + 4
+	file := &endless{head: make([]byte, values)}
+	for at, v := range map[int]uint32{512 + 4: function - 512, 512 + 8: 1 << 31, function + 20: values, function + 24: values} {
+		binary.LittleEndian.PutUint32(file.head[at:], v)
+	}
+	copy(file.head, "runtime.f\x00")
+	p := &Program{image: image{file, binary.LittleEndian, []segment{{base, 0, 1 << 40}}}, start: base, end: 1 << 40}
+	p.table = &goTable{image: p.image, at: base, step: 1, count: 1, names: base, files: base, units: base, values: base - 4, funcs: base + 512, text: base}
+	stack := make([]uint64, 32)
+	for i := range stack {
+		stack[i] = uint64(1<<30 + i)
+	}
+	p.callers(file, stack)
+	if file.reads > readsMax || file.reads < readsMax/2 {
+		t.Errorf("%d reads", file.reads)
 	}
 }
