@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // agentsAnswer checks the agents that the loaded networks' plugins ask. Without one the network is still reported
@@ -179,8 +180,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 				"service-rules find, or start the service proxy", a.Server),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
-		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze, or the tool that froze it (docker unpause, a "+
-			"checkpoint)", a.Process.Group)}
+		return []string{fact.Sayf("thaw it: echo 0 > %s, or the tool that froze it (docker unpause, a "+
+			"checkpoint)", text.Shell(a.Process.Group+"/cgroup.freeze"))}
 	case a.Process != nil && a.Process.State == event.AgentStopped:
 		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the "+
 			"debugger", a.Process.PID, a.Process.PID)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func folderLoads(f *fact.Facts) ([]Finding, error) {
@@ -26,7 +27,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 			Level:    Problem,
 			Summary:  fact.Sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
-			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s/%s /root/", d.Dir, d.Blocking)},
+			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
 		}}, nil
 	case len(d.Networks) == 0:
 		return []Finding{{
@@ -250,8 +251,8 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 					Level:    Warning,
 					Summary:  fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
 					Evidence: append(evidence, by),
-					Remedy: []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/",
-						owner.Name, d.Dir, used[0].File)},
+					Remedy: []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s /root/",
+						owner.Name, text.Shell(d.Dir+"/"+used[0].File))},
 				}}, nil
 			}
 		}

@@ -1,6 +1,11 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
 
 // Look is what was found on the node about a pod's network.
 type Look struct {
@@ -69,6 +74,8 @@ type Chain struct {
 // String returns the chain's full name.
 func (c *Chain) String() string { return c.Backend + " " + c.Family + " " + c.Table + " " + c.Name }
 
+var plain = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
+
 // Accept returns the command that has the chain accept.
 func (c *Chain) Accept() string {
 	switch {
@@ -76,6 +83,10 @@ func (c *Chain) Accept() string {
 		return "ip6tables-legacy -P FORWARD ACCEPT"
 	case c.Backend == "iptables-legacy":
 		return "iptables-legacy -P FORWARD ACCEPT"
+	}
+	// nft joins its arguments again, so quotes would not help.
+	if !plain.MatchString(c.Family) || !plain.MatchString(c.Table) || !plain.MatchString(c.Name) {
+		return "run nft list chains, and set the policy of that chain to accept"
 	}
 	return fmt.Sprintf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
 }
@@ -111,9 +122,9 @@ func (o Obstacle) Remedy() string {
 	case !o.Certain():
 		return ""
 	case o.Kind == ObstacleSwitch:
-		return fmt.Sprintf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and find what resets it", o.Name)
+		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too, and find what resets it", text.Shell(o.Name+"=1"))
 	case o.Kind == ObstacleTable:
-		return fmt.Sprintf("sysctl -w %s=%d; set it in /etc/sysctl.d, too", o.Option, 2*o.Limit)
+		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too", text.Shell(fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)))
 	}
 	return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 }

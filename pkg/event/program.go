@@ -3,6 +3,8 @@ package event
 import (
 	"fmt"
 	"slices"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Fault is why a program cannot be started.
@@ -91,9 +93,9 @@ func (p Program) String() string {
 func (p Program) Remedy() string {
 	switch p.Fault {
 	case FaultMode:
-		return "chmod 755 " + p.File
+		return "chmod 755 " + text.Shell(p.File)
 	case FaultMount:
-		return "mount -o remount,exec " + p.Has
+		return "mount -o remount,exec " + text.Shell(p.Has)
 	case FaultArchitecture:
 		return fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
 	case FaultInterpreter:
@@ -101,7 +103,7 @@ func (p Program) Remedy() string {
 			p.Needs, p.File)
 	case FaultLibrary:
 		return fmt.Sprintf("install the package that has %s (ldd %s lists all), or replace %s with a statically linked build",
-			p.Needs, p.File, p.File)
+			p.Needs, text.Shell(p.File), p.File)
 	case FaultVersion:
 		return fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
 	}

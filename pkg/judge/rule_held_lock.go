@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // heldLock: another process held a file lock. iptables (legacy) and host-local use one per node.
@@ -30,7 +31,7 @@ func heldLock(e *evidence) *finding {
 		case h != nil && h.Name == "host-local":
 			f.Remedy = own
 		case h == nil || h.Name == "" || h.PID == 0:
-			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", most.Name, own)
+			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", text.Shell(most.Name), own)
 		}
 		f.Report = "containernetworking/plugins#561"
 	}
@@ -46,5 +47,5 @@ func release(name string, longest *wait) string {
 	if name == "" {
 		return "start fewer pods at once: each wait was short, and there were many"
 	}
-	return fmt.Sprintf("run fuser -v %s, or lslocks, to name the holder: kill it if it hangs, else shorten what it does under the lock", name)
+	return fmt.Sprintf("run fuser -v %s, or lslocks, to name the holder: kill it if it hangs, else shorten what it does under the lock", text.Shell(name))
 }

@@ -100,7 +100,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 	v := Verdict{
 		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
 		Remedy: fmt.Sprintf("run fuser -v %s, which names the program that made it if that has it open: "+
-			"kill it if it hangs; run %s %[1]s only if that program is gone", p.Path, remove),
+			"kill it if it hangs; run %s %[1]s only if that program is gone", text.Shell(p.Path), remove),
 	}.beside(p.by.plugin)
 	l := e.call.LockFiles[p.Path]
 	switch {
@@ -111,7 +111,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		}
 	case l.Gone:
 		v.Says += fmt.Sprintf("; pid %d, which wrote it, is gone", l.Maker.PID)
-		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is gone", remove, p.Path, l.Maker.PID)
+		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is gone", remove, text.Shell(p.Path), l.Maker.PID)
 	default:
 		v.Says += fmt.Sprintf("; %s (pid %d) wrote it", l.Maker.Name, l.Maker.PID)
 		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does while %s exists",

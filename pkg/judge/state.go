@@ -58,9 +58,9 @@ func howHalted(state event.AgentState, by string) string {
 func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	switch {
 	case state == event.AgentFrozen && path.Base(by) == "freezer.state":
-		return fmt.Sprintf("thaw %s: echo THAWED > %s, or use the tool that froze it (docker unpause)", name, by)
+		return fmt.Sprintf("thaw %s: echo THAWED > %s, or use the tool that froze it (docker unpause)", name, text.Shell(by))
 	case state == event.AgentFrozen && by != "":
-		return fmt.Sprintf("thaw %s: echo 0 > %s, or use the tool that froze it (docker unpause)", name, by)
+		return fmt.Sprintf("thaw %s: echo 0 > %s, or use the tool that froze it (docker unpause)", name, text.Shell(by))
 	case state == event.AgentFrozen:
 		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, pid)
 	case by != "":

@@ -1,14 +1,15 @@
-package text
+package text_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestNamesAreFew(t *testing.T) {
-	var n Names
+	var n text.Names
 	for in, want := range map[string]string{
 		"iptables":   "iptables",
 		"":           "other",
@@ -19,7 +20,7 @@ func TestNamesAreFew(t *testing.T) {
 	} {
 		harness.Equal(t, n.Limit(in, "other"), want, in)
 	}
-	for i := range 10 * NamesMax {
+	for i := range 10 * text.NamesMax {
 		n.Limit(fmt.Sprint("tool-", i), "other")
 	}
 	harness.Equal(t, n.Limit("late", "other"), "other", "one too many is called")

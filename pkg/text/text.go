@@ -63,6 +63,19 @@ func plain(s string) bool {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
+// Shell quotes a foreign word of a shell command for a person to run, and makes no option of it.
+func Shell(s string) string {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-:,+@%=", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // Round keeps three or four digits.
 func Round(d time.Duration) time.Duration {
 	switch {

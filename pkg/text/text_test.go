@@ -1,11 +1,13 @@
-package text
+package text_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -30,7 +32,27 @@ func TestClean(t *testing.T) {
 				want = "xxxx…"
 			}
 		}
-		harness.Equal(t, Clean(in, limit), want, in)
+		harness.Equal(t, text.Clean(in, limit), want, in)
+	}
+}
+
+func TestShell(t *testing.T) {
+	for in, want := range map[string]string{
+		"/run/xtables.lock":          "/run/xtables.lock",
+		"net.ipv4.ip_forward=1":      "net.ipv4.ip_forward=1",
+		"":                           "''",
+		"-rf":                        "./-rf",
+		"/tmp/a b":                   "'/tmp/a b'",
+		"/x; reboot":                 "'/x; reboot'",
+		"$(reboot)":                  "'$(reboot)'",
+		"it's":                       `'it'\''s'`,
+		"-'`reboot`":                 "'./-'\\''`reboot`'",
+		"/run/‹hex 64›":              "'/run/‹hex 64›'",
+		"~root":                      "'~root'",
+		"a\u00a0b":                   "'a\u00a0b'",
+		"/var/lib/cni/größe/%2:lock": "/var/lib/cni/größe/%2:lock",
+	} {
+		harness.Equal(t, text.Shell(in), want, in)
 	}
 }
 
@@ -38,11 +60,11 @@ func FuzzClean(f *testing.F) {
 	f.Add("a\x00b\xff", 3)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit &= 0xff
-		got := Clean(s, limit)
-		if len(got) > limit || !utf8.ValidString(got) || !plain(got) {
+		got := text.Clean(s, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("Clean(%q, %d) = %q", s, limit, got)
 		}
-		if again := Clean(got, limit); again != got {
+		if again := text.Clean(got, limit); again != got {
 			t.Errorf("cleaning twice: %q, then %q", got, again)
 		}
 	})
@@ -56,7 +78,7 @@ func TestDurationsAreRoundedToWhatAPersonReads(t *testing.T) {
 		1234567 * time.Microsecond:  "1.23s",
 		61234567 * time.Microsecond: "1m1.2s",
 	} {
-		harness.Equal(t, Round(d).String(), want, d, "ns")
+		harness.Equal(t, text.Round(d).String(), want, d, "ns")
 	}
 }
 
@@ -65,6 +87,6 @@ func TestExitCode(t *testing.T) {
 		0: "0", 127: "127", 0x3fffffff: "1073741823", 0x40010004: "0x40010004",
 		0xc0000005: "0xc0000005",
 	} {
-		harness.Equal(t, ExitCode(code), want, code)
+		harness.Equal(t, text.ExitCode(code), want, code)
 	}
 }
