@@ -30,7 +30,18 @@ func Prepare(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Value = brief(f.Value) })
+		return usage(c)
+	})
 	prepare(root)
+}
+
+// Usages returns the help of flags.
+func Usages(flags *pflag.FlagSet) string {
+	flags.VisitAll(func(f *pflag.Flag) { f.Value = brief(f.Value) })
+	return flags.FlagUsages()
 }
 
 // Formerly makes a command accept a flag's former name.
@@ -66,6 +77,7 @@ func prepare(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Value.Type() == "duration" {
 			f.Value = &duration{Value: f.Value}
+			f.DefValue = f.Value.String()
 		}
 		if c, is := f.Value.(interface{ Values() []string }); is {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.Values(), cobra.ShellCompDirectiveNoFileComp))
@@ -142,6 +154,22 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	return hint(c, Usage{err})
 }
+
+// boolean is a flag whose help has no "[=true|false]"; it is set as before.
+type boolean struct{ pflag.Value }
+
+func brief(v pflag.Value) pflag.Value {
+	if v.Type() == "bool" {
+		return boolean{v}
+	}
+	return v
+}
+
+// Type implements pflag.Value; pflag prints no values for this type.
+func (boolean) Type() string { return "boolfunc" }
+
+// IsBoolFlag tells pflag that the flag needs no value.
+func (boolean) IsBoolFlag() bool { return true }
 
 // duration is a flag that accepts days and weeks, and prints what was typed.
 type duration struct {

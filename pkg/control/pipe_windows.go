@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-const asRoot = "be an administrator: run it from an elevated prompt"
+const asRoot = "run it as an administrator, from an elevated prompt"
 
 // Address returns a run directory's pipe, with ":" for "\", which pipe names cannot contain.
 func Address(dir string) string {

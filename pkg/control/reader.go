@@ -111,7 +111,7 @@ func (r Reader) decode(ctx context.Context, path string, query url.Values, to an
 		return err
 	}
 	if err := json.Unmarshal(body, to); err != nil {
-		return fmt.Errorf("reading the answer of the running cniscope: %w", err)
+		return fmt.Errorf("cannot read the answer of the running cniscope: %w", err)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (r Reader) all(ctx context.Context, path string, query url.Values) ([]byte,
 	defer body.Close()
 	all, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+		return nil, fmt.Errorf("cannot read the answer of the running cniscope: %w", err)
 	}
 	return all, nil
 }
@@ -132,7 +132,7 @@ func (r Reader) all(ctx context.Context, path string, query url.Values) ([]byte,
 func (r Reader) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	refused := asRoot
 	if filepath.Base(r.Path) == ReadSocket {
-		refused += ", or a member of the group that [control] read_group names"
+		refused += ", or as a member of the group that [control] read_group names"
 	}
 	return ask(ctx, r.Path, path+"?"+query.Encode(), refused)
 }
@@ -153,9 +153,9 @@ func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, 
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("%w (%s)", ErrNotRunning, socket)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("asking the running cniscope: %w; %s", err, refused)
+		return nil, fmt.Errorf("cannot query the running cniscope: %w; %s", err, refused)
 	case err != nil:
-		return nil, fmt.Errorf("asking the running cniscope: %w", err)
+		return nil, fmt.Errorf("cannot query the running cniscope: %w", err)
 	case answer.StatusCode == http.StatusOK:
 		return answer.Body, nil
 	}
@@ -173,7 +173,7 @@ func refusal(answer *http.Response, said string) error {
 			return fmt.Errorf("%w: %s", ErrNotRemembered, said)
 		}
 	case http.StatusBadRequest:
-		return fmt.Errorf("the running cniscope does not understand the question: %s", said)
+		return fmt.Errorf("the running cniscope rejected the query: %s", said)
 	}
-	return fmt.Errorf("the running cniscope answered %s: is it of another version?", answer.Status)
+	return fmt.Errorf("the running cniscope answered %s; restart it to match this version", answer.Status)
 }

@@ -152,7 +152,7 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query().Get("for")
 	length, err := time.ParseDuration(asked)
 	if err != nil || length <= 0 {
-		http.Error(w, fmt.Sprintf("for=%q: want a length of time, as 30s", asked), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("for=%q: want a duration, such as 30s", asked), http.StatusBadRequest)
 		return
 	}
 	length = min(length, MaxRecord)

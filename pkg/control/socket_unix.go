@@ -15,7 +15,7 @@ import (
 // Socket is in the run directory.
 const Socket = "control.sock"
 
-const asRoot = "be root"
+const asRoot = "run as root"
 
 // Address returns a run directory's socket.
 func Address(dir string) string { return filepath.Join(dir, Socket) }

@@ -164,3 +164,13 @@ func TestOnlyOneHasIt(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestTheRemedyForADirectoryThatCannotBeOpened(t *testing.T) {
+	_, err := Take("/proc/none", "by hand")
+	if os.Geteuid() == 0 {
+		harness.Says(t, fmt.Sprint(err), "cannot open the run directory: ", "; set state.dir")
+		return
+	}
+	_, err = Take("/var/none", "by hand")
+	harness.Says(t, fmt.Sprint(err), "cannot open the run directory: mkdir /var/none: permission denied; run as root")
+}

@@ -42,7 +42,11 @@ const removals = 10
 func take(dir, who string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
+		remedy := "set state.dir to a writable directory"
+		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+			remedy = "run as root"
+		}
+		return nil, fmt.Errorf("cannot open the run directory: %w; %s", err, remedy)
 	}
 	defer root.Close()
 	return In(root, nodeLock, who)

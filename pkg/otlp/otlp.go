@@ -57,7 +57,7 @@ func (p Peer) Error(err error) error {
 	if !is {
 		return errors.New(p.Text(err.Error()))
 	}
-	err = status.Error(s.Code(), p.Text(s.Message()))
+	err = statusError{status.New(s.Code(), p.Text(s.Message()))}
 	after, throttled := retryDelay(s)
 	switch s.Code() {
 	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
@@ -71,6 +71,19 @@ func (p Peer) Error(err error) error {
 		return &queue.ThrottledError{Err: err, After: after}
 	}
 	return err
+}
+
+// statusError is a status without gRPC's "rpc error: code = Unavailable desc = connection error: desc = …".
+type statusError struct{ *status.Status }
+
+func (f statusError) GRPCStatus() *status.Status { return f.Status }
+
+func (f statusError) Error() string {
+	said := f.Message()
+	if inner, is := strings.CutPrefix(said, `connection error: desc = "`); is {
+		said = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(inner, `"`), "transport: "), "Error while dialing: ")
+	}
+	return f.Code().String() + ": " + said
 }
 
 func retryDelay(s *status.Status) (time.Duration, bool) {

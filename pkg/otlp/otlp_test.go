@@ -62,6 +62,19 @@ func TestWhatFailedIsUnderstood(t *testing.T) {
 	}
 }
 
+func TestAStatusIsReadable(t *testing.T) {
+	p := NewPeer("127.0.0.1:4317", nil)
+	for said, want := range map[string]string{
+		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:4317: connect: connection refused"`: "dial tcp 127.0.0.1:4317: connect: connection refused",
+		`connection error: desc = "error reading server preface: EOF"`:                                                    "error reading server preface: EOF",
+		"no org id": "no org id",
+	} {
+		err := p.Error(status.Error(codes.Unavailable, said))
+		harness.Equal(t, err.Error(), "Unavailable: "+want)
+		harness.Equal(t, status.Code(err), codes.Unavailable)
+	}
+}
+
 func TestCodesHaveOneMeaning(t *testing.T) {
 	p := NewPeer("127.0.0.1:4317", nil)
 	const again, rejected, throttled = "again", "rejected", "throttled"

@@ -141,7 +141,7 @@ type partError struct {
 	why   error
 }
 
-func (e *partError) Error() string { return fmt.Sprintf("%s: here reading ended: %v", e.place, e.why) }
+func (e *partError) Error() string { return fmt.Sprintf("%s: reading ended here: %v", e.place, e.why) }
 
 func (e *partError) Unwrap() error { return e.why }
 
@@ -239,7 +239,7 @@ func (r *Recording) Remarks() (all []string) {
 		all = append(all, "in the recording's first line "+said)
 	}
 	if r.truncated != nil {
-		all = append(all, fmt.Sprintf("%v; what is whole is shown", r.truncated))
+		all = append(all, r.truncated.Error())
 	}
 	if r.large > 0 {
 		all = append(all, fmt.Sprintf("%d operations with more than %d MiB of spans were left out", r.large, largestKept>>20))

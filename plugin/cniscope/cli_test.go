@@ -18,6 +18,7 @@ func TestCommandLines(t *testing.T) {
 		{"show --since 1h --spool /not/there", 1, "nothing was ever kept there"},
 		{"show --last 1d --spool /not/there", 1, "nothing was ever kept there"},
 		{"show --since 2w1d --spool /not/there", 1, "nothing was ever kept there"},
+		{"show " + threePods + " --otlp 127.0.0.1:1", 1, "cannot send to 127.0.0.1:1, 0 operations sent: Unavailable: dial tcp"},
 		{"show --since 1y", 2, `invalid argument "1y" for "--since" flag: want a number with ms, s, m, h, d or w, such as 90m`},
 		{"show --since -1h", 2, "--since: want more than 0"},
 		{"record x --for -60m", 2, "--for -60m: want a duration, such as 10m"},
@@ -67,9 +68,15 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// Each command's help has examples in their own section if it has any, and no line of them elsewhere.
-func TestHelpHasExamples(t *testing.T) {
+// Each command's help has examples in their own section if it has any, and no line of them elsewhere. It repeats no
+// default and lists no values of switches.
+func TestHelpIsShort(t *testing.T) {
 	for _, cmd := range rootCmd().Commands() {
 		harness.Equal(t, strings.Contains(cmd.Long, "\n  cniscope "), false, cmd.Name())
+		help, _, err := cniscope(t, cmd.Name(), "--help")
+		harness.Check(t, err)
+		for _, noise := range []string{"=true|false]", "(default 0s)", "s) (default "} {
+			harness.Equal(t, strings.Contains(help, noise), false, cmd.Name(), noise)
+		}
 	}
 }

@@ -122,7 +122,7 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) 
 	more, err := plan.Apply(cmd.Context())
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) && os.Geteuid() != 0 {
-			err = fmt.Errorf("%w; be root", err)
+			err = fmt.Errorf("%w; run as root", err)
 		}
 		return err
 	}

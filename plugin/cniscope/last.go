@@ -122,7 +122,7 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 func (h *fromSpool) tell(err error) {
 	if !h.told[err.Error()] {
 		h.told[err.Error()] = true
-		fmt.Fprintf(h.diagnostics, "cniscope: %v; what is whole is shown\n", err)
+		fmt.Fprintf(h.diagnostics, "cniscope: %v; the rest is shown\n", err)
 	}
 }
 

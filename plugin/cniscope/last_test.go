@@ -167,10 +167,10 @@ func TestShowIsAskedForOneThing(t *testing.T) {
 		"--last -1h":                                "want more than 0",
 		"--since 1d --spool /x --color x":           "want auto, always or never",
 		threePods + " " + threePods:                 "show takes FILE|--since DURATION, got 2 arguments",
-		threePods + " --html --summary":             "are different answers",
-		threePods + " --html --format json":         "are different answers",
-		threePods + " --summary --otlp 127.0.0.1:1": "are different answers",
-		threePods + " --html --otlp 127.0.0.1:1":    "are different answers",
+		threePods + " --html --summary":             "choose one of --html",
+		threePods + " --html --format json":         "choose one of --html",
+		threePods + " --summary --otlp 127.0.0.1:1": "choose one of --html",
+		threePods + " --html --otlp 127.0.0.1:1":    "choose one of --html",
 	} {
 		_, _, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

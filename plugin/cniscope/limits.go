@@ -22,7 +22,7 @@ func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 
 func checkLimits(l show.Limits, set func(flag string) bool) error {
 	if set("max-call") && l.Call <= 0 || set("max-command") && l.Command <= 0 {
-		return usageError{errors.New("--max-call and --max-command want a length of time, as 500ms")}
+		return usageError{errors.New("--max-call and --max-command want a duration, such as 500ms")}
 	}
 	return nil
 }

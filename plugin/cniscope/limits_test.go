@@ -34,7 +34,7 @@ func TestLimitsGate(t *testing.T) {
 		cut + " --max-call 1m":                                  {2, "could not be compared with all calls"},
 		cut + " --max-commands 0":                               {1, "--max-commands"},
 		"/nonexistent.rec --max-call 1s":                        {2, "no such file"},
-		threePods + " --max-call 0":                             {2, "want a length of time"},
+		threePods + " --max-call 0":                             {2, "want a duration"},
 		threePods + " --max-commands many":                      {2, "want a number"},
 		"/nonexistent.rec":                                      {1, "no such file"},
 	} {

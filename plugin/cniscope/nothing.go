@@ -23,7 +23,7 @@ func (o showOptions) nothing(diagnostics io.Writer, all int, where string, opera
 	case all == 0:
 		fmt.Fprintf(diagnostics, "cniscope: there is no CNI call %s\n", where)
 	case o.pod != "" && none(o.ofPod(operations)):
-		missing := fmt.Errorf("there is no call of pod %s %s%s", o.pod, where, others(operations))
+		missing := fmt.Errorf("no call of pod %s %s%s", o.pod, where, others(operations))
 		if !o.limits.Set() {
 			return missing
 		}
@@ -62,7 +62,7 @@ func others(operations iter.Seq[*tracepb.ResourceSpans]) string {
 	if len(names) == 0 {
 		return ""
 	}
-	said := ": there are calls of " + strings.Join(names, ", ")
+	said := "; it has calls of " + strings.Join(names, ", ")
 	if more > 0 {
 		said += " and other pods"
 	}

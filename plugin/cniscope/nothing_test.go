@@ -23,7 +23,7 @@ func TestWhereThereIsNothingToShow(t *testing.T) {
 	header, _, _ := strings.Cut(string(recording), "\n")
 	empty, none := file("empty.rec", ""), file("header.rec", header+"\n")
 	half, other := file("half.rec", string(recording[:len(recording)/2])), file("other.rec", "hello\n")
-	const pods = "there is no call of pod nobody in this recording: there are calls of shop/web-0, shop/slow-0, shop/broken-0"
+	const pods = "no call of pod nobody in this recording; it has calls of shop/web-0, shop/slow-0, shop/broken-0"
 	for args, want := range map[string]struct {
 		code      int
 		says, out string
@@ -39,7 +39,7 @@ func TestWhereThereIsNothingToShow(t *testing.T) {
 		none + " --max-call 1s":                   {2, "there is no call to compare with the limits", ""},
 		empty:                                     {1, "it is empty: make one with `cniscope record FILE`", ""},
 		other:                                     {1, "its first line is not a recording's header", ""},
-		half:                                      {0, "the recording is cut off here", "6 calls of 2 pods"},
+		half:                                      {0, "the recording ends within a line (its writer was killed, or the copy is incomplete); only what precedes it was read\n", "6 calls of 2 pods"},
 		filepath.Join(dir, "nowhere"):             {1, "no such file", ""},
 		threePods + " --html --pod web-0":         {0, "", "CNI DEL"},
 		threePods + " --html --pod web-0 --problems": {0, "", "Nothing was slow"},

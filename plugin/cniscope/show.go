@@ -101,11 +101,11 @@ unreadable.`,
 
 func (o showOptions) check() error {
 	if o.timeout < 0 {
-		return usageError{fmt.Errorf("--timeout %s: want a length of time, as 1m", o.timeout)}
+		return usageError{fmt.Errorf("--timeout %s: want a duration, such as 1m", o.timeout)}
 	}
 	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
-		return usageError{errors.New("--html, --summary, --otlp and -o json are different answers: " +
-			"ask for one (--summary has -o json)")}
+		return usageError{errors.New("choose one of --html, --summary, --otlp and -o json; " +
+			"only --summary and -o json go together")}
 	}
 	return nil
 }
@@ -168,8 +168,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("sending to %s, after %d operations: %w; "+
-				"is an OTLP receiver listening there? (a URL with a path is OTLP over HTTP)", endpoint, sent, err)
+			return fmt.Errorf("cannot send to %s, %d operations sent: %w; start an OTLP receiver there "+
+				"(a URL with a path is OTLP over HTTP)", endpoint, sent, err)
 		}
 		sent++
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/test/fleet"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
@@ -58,7 +59,7 @@ func TestPs(t *testing.T) {
 	kubectl(t, config, "ps", "-A").want(t, 0, "NODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
 	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is in progress on 60 nodes (namespace bank)")
 	kubectl(t, config, "ps", "-A", "--node", "node-050").want(t, 0, "shop/web-50")
-	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope that can be asked on elsewhere",
+	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope pod found on node elsewhere",
 		"kubectl get pods -n cniscope")
 	kubectl(t, config, "ps", "--format", "yaml").want(t, 2, "want text or json")
 	kubectl(t, config, "ps", "now").want(t, 2, "ps takes no arguments, got \"now\"")
@@ -201,6 +202,18 @@ func TestNobodyToAsk(t *testing.T) {
 	kubectl(t, a.start(t), "ps").want(t, 1, "--cniscope-namespace")
 }
 
+// Without an API server each command prints one line, which names KUBECONFIG.
+func TestNoAPIServer(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	harness.Check(t, os.WriteFile(config, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`), 0o600))
+	for _, args := range []string{"why web-0", "ps -A", "doctor -A", "top", "record web-0"} {
+		r := kubectl(t, config, strings.Fields(args)...)
+		r.want(t, 1, "cannot reach the API server http://127.0.0.1:1: connect: connection refused; set KUBECONFIG")
+		harness.Equal(t, strings.Count(r.said, "\n"), 1, args, r.said)
+	}
+}
+
 func TestHowItIsCalled(t *testing.T) {
 	kubectl(t, "none", "pss").want(t, 2, `unknown command "pss"; did you mean ps?`, "Try 'kubectl cniscope --help'")
 	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`,
@@ -209,7 +222,9 @@ func TestHowItIsCalled(t *testing.T) {
 
 func TestHelpTeaches(t *testing.T) {
 	for _, name := range []string{"why", "ps", "doctor", "top", "record"} {
-		kubectl(t, "none", name, "--help").want(t, 0, "  kubectl cniscope "+name)
+		r := kubectl(t, "none", name, "--help")
+		r.want(t, 0, "  kubectl cniscope "+name)
+		harness.Equal(t, strings.Contains(r.out, "=true|false]"), false, name)
 	}
 	kubectl(t, "none", "--version").want(t, 0, "kubectl cniscope devel")
 }

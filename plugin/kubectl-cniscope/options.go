@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
 )
@@ -56,7 +57,7 @@ func optionsCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kube := pflag.NewFlagSet("", pflag.ContinueOnError)
 			genericclioptions.NewConfigFlags(true).AddFlags(kube)
-			_, err := fmt.Fprint(cmd.OutOrStdout(), kube.FlagUsages())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), command.Usages(kube))
 			return err
 		},
 	}
@@ -77,7 +78,7 @@ func (o *options) check() error {
 func (o *options) namespace() (name string, named bool, err error) {
 	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", false, fmt.Errorf("reading the kubeconfig: %w", err)
+		return "", false, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
 	return name, named && o.kube.Namespace != nil && *o.kube.Namespace != "", nil
 }
@@ -85,7 +86,7 @@ func (o *options) namespace() (name string, named bool, err error) {
 func (o *options) connect() (*cluster.Cluster, error) {
 	config, err := o.kube.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-cniscope/" + build()
 	return cluster.New(config)
@@ -119,7 +120,7 @@ func (s *session) choose() error {
 		return slices.ContainsFunc(s.readers, func(r cluster.Reader) bool { return r.Node == node })
 	})
 	if len(unknown) > 0 {
-		return fmt.Errorf("no cniscope that can be asked on %s: kubectl get pods -n %s -l %s -o wide lists where it is",
+		return fmt.Errorf("no cniscope pod found on node %s; kubectl get pods -n %s -l %s -o wide lists them",
 			strings.Join(unknown, ", "), s.readers[0].Namespace, cluster.Selector)
 	}
 	s.readers = slices.DeleteFunc(slices.Clone(s.readers), func(r cluster.Reader) bool {
@@ -135,8 +136,8 @@ func (s *session) reader(node string) (cluster.Reader, error) {
 			return r, nil
 		}
 	}
-	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l "+
-		"%s -o wide", cmp.Or(node, "?"), cluster.Selector)
+	return cluster.Reader{}, fmt.Errorf("no cniscope pod found on node %s; kubectl get pods -A -l %s -o wide "+
+		"lists them", cmp.Or(node, "?"), cluster.Selector)
 }
 
 func (s *session) question(words ...string) []string {

@@ -88,6 +88,9 @@ func (w *why) run(cmd *cobra.Command, name string) error {
 		Events: []cluster.Event{}, Operations: []control.Line{}, Spans: []json.RawMessage{}, Nodes: digest.Nodes{}.Sorted(),
 	}
 	missing := d.fromAPI(cmd.Context(), c)
+	if errors.Is(missing, cluster.ErrUnreachable) {
+		return missing
+	}
 	if d.remark == "" && cmd.Context().Err() == nil {
 		s, err := w.open(cmd.Context(), c, namespace, cmd.ErrOrStderr())
 		if err == nil {
@@ -122,6 +125,8 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	pod, err := c.Pod(ctx, d.Namespace, d.Pod)
 	uid := ""
 	switch {
+	case errors.Is(err, cluster.ErrUnreachable):
+		return err
 	case cluster.NotFound(err):
 		d.gone, err = true, nil
 	case err == nil:

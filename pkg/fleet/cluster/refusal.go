@@ -2,13 +2,18 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cniscope/cniscope/pkg/text"
 )
+
+// ErrUnreachable means that no connection to the API server was possible.
+var ErrUnreachable = errors.New("cannot reach the API server")
 
 // Role grants a right.
 type Role string
@@ -40,6 +45,10 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 		return &Refusal{missing.says(c.who(ctx)), err}
 	case apierrors.IsUnauthorized(err):
 		return &Refusal{"the API server does not know you: log in again, as for kubectl (kubectl auth whoami)", err}
+	}
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		err = fmt.Errorf("%w %s: %w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", ErrUnreachable,
+			c.config.Host, dial.Err)
 	}
 	return &cleaned{err}
 }
