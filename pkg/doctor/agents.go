@@ -64,10 +64,10 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 		case a.Err != "":
 			return "there is no answer"
 		}
-		return "a process listens there, and accepts nothing"
+		return "the listening process accepts no connection"
 	case fact.Answers:
 		if waits := waiting(f, a); len(waits) > 0 {
-			return fact.Sayf("it takes connections, and does not answer %s", plural(len(waits), "call"))
+			return fact.Sayf("it accepts connections, but does not answer %s", plural(len(waits), "call"))
 		}
 	}
 	return ""
@@ -102,7 +102,7 @@ func shown(f *fact.Facts, a fact.Agent) (said []string) {
 	}
 	said = append(said, waiting(f, a)...)
 	if f.CRI.Err == nil && f.CRI.Value.Network {
-		said = append(said, fact.Sayf("%s: NetworkReady=true, so pods come to this node all the same",
+		said = append(said, fact.Sayf("%s reports NetworkReady=true, so the scheduler still places pods here",
 			f.Runtime.Value.Called()))
 	}
 	return said
@@ -191,7 +191,7 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	}
 	for _, c := range containersOf(f, a) {
 		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (--previous for the attempt before); then "+
-			"have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+			"recreate its pod: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]

@@ -34,7 +34,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
 		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"no process listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
 		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"cilium-agent, process 7, which listens there, is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
-		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts nothing", "what no signal ends (D) in nfs_wait", "/proc/7/stack"}},
+		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "what no signal ends (D) in nfs_wait", "/proc/7/stack"}},
 		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},
 		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads /run/flannel/subnet.env, which its agent writes: there is no such file"}},
 		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "service-proxies"}, not: "no process"},
@@ -51,7 +51,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 			change: func(f *fact.Facts) {
 				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/cilium/cilium.sock", Asking: 25 * time.Second}}
 			},
-			level: Problem, says: []string{"it takes connections, and does not answer 1 call", "pod shop/a has waited for it for 25s"},
+			level: Problem, says: []string{"it accepts connections, but does not answer 1 call", "pod shop/a has waited for it for 25s"},
 		},
 	}
 	for name, test := range tests {

@@ -33,9 +33,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 					c.Pod, seconds(c.Age)),
 				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs},
 					lockOf(f, int(c.PID))...),
-				Remedy: []string{fact.Sayf("end what process %d waits for: cat /proc/%d/stack shows where, cniscope ps which "+
-					"agent it asks, locks who holds a lock; else kill %d, and the runtime tries again", int(c.PID), int(c.PID),
-					int(c.PID))},
+				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows its agent, "+
+					"check locks its lock holder. Else kill %[1]d; the runtime retries", int(c.PID))},
 			})
 		}
 		return found, nil
@@ -128,7 +127,7 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("%s is held by %s, and others wait for it", l.File, l.Holder),
+			Level: Warning, Summary: fact.Sayf("%s holds %s, and other processes wait for it", l.Holder, l.File),
 			Evidence: []string{
 				fact.Sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
 				"waiting: " + fact.List(l.Waiters),

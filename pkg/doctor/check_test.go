@@ -139,7 +139,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"runtime", "not ready", func(f *fact.Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
 		{"network-ready", "STATUS says no", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin status: agent down"
-		}, Problem, []string{"the CNI's own STATUS says no", "agent down"}},
+		}, Problem, []string{"the plugins' STATUS reports that the network is not ready", "agent down"}},
 		{"network-ready", "nothing loaded", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
 		}, Problem, []string{"has not loaded 10-pods.conflist", "see cni-loaded"}},
@@ -175,7 +175,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{ContainerID: "b", Network: "pods", IfName: "eth0", Since: f.Now.Add(-3 * time.Hour), File: "/var/lib/cni/results/pods-b-eth0"},
 			}}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Tried: 2, Says: "plugin bridge failed"}}
-		}, Warning, []string{"1 network attachment of sandboxes", "eth0 of network pods, pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
+		}, Warning, []string{"1 network attachment without a sandbox", "eth0 of network pods, pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
 		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}

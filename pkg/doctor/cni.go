@@ -25,7 +25,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	case d.Blocking != "":
 		return []Finding{{
 			Level:    Problem,
-			Summary:  fact.Sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
+			Summary:  fact.Sayf("the first CNI configuration %s is unreadable, so containerd loads no network", d.Blocking),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
 			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
 		}}, nil
@@ -70,7 +70,7 @@ func unwatched(f *fact.Facts) []string {
 	if r.Containerd() {
 		return []string{"containerd stops when it is removed; a new folder is not watched until containerd starts again"}
 	}
-	return []string{fact.Sayf("%s reads it: so says %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
+	return []string{fact.Sayf("%s reads it, according to %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
 
 func problems(d fact.Folder) (said []string) {
@@ -85,7 +85,7 @@ func empty(f *fact.Facts) []string {
 	if len(d.Other) == 0 {
 		return []string{"it is empty"}
 	}
-	ignored := "files that " + f.Runtime.Value.Called() + " does not look at (it wants .conf, .conflist, .json): "
+	ignored := "files that " + f.Runtime.Value.Called() + " ignores (it reads .conf, .conflist, .json): "
 	return []string{ignored + fact.List(d.Other)}
 }
 
@@ -151,7 +151,7 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level:   Problem,
-			Summary: fact.Sayf("network %s wants a CNI version that %s does not know", n.Name, f.Runtime.Value.Called()),
+			Summary: fact.Sayf("%s does not support the cniVersion of network %s", f.Runtime.Value.Called(), n.Name),
 			Evidence: []string{
 				fact.Sayf("%s: cniVersion %s", n.File, v),
 				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", ")),
@@ -166,8 +166,8 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 // it (internal/cri/server/cni_conf_syncer.go ignores Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
-		return nil, notApplicable(f.Runtime.Value.Called() + " does not say which networks it has loaded: those of its " +
-			"folder are taken for them")
+		return nil, notApplicable(f.Runtime.Value.Called() + " does not report its loaded networks; doctor uses those " +
+			"of its directory")
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
 		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
@@ -186,9 +186,9 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	}
 	dir := f.Folder.Value.Dir
 	return []Finding{{
-		Level: level, Summary: fact.Sayf("containerd does not use what %s says now", dir),
+		Level: level, Summary: fact.Sayf("containerd has loaded an older CNI configuration than %s contains", dir),
 		Evidence: append([]string{
-			"the folder says: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
+			"the directory has: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
 		}, loadError(f)...),
 		Remedy: []string{
 			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload",
@@ -258,8 +258,8 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 		}
 	}
 	return []Finding{{
-		Level: Note, Summary: fact.Sayf("%s has more networks than are used", d.Dir),
-		Evidence: evidence, Remedy: []string{"nothing, if the first is the one that is meant; else remove it"},
+		Level: Note, Summary: fact.Sayf("%s contains networks that the runtime ignores", d.Dir),
+		Evidence: evidence, Remedy: []string{"remove them, or the first file if its network is the wrong one"},
 	}}, nil
 }
 
@@ -326,7 +326,7 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("%s is not used here, and has left something behind", c.Name),
+			Level: Warning, Summary: fact.Sayf("%s does not run here, but left interfaces or chains", c.Name),
 			Evidence: append(fact.Cap(evidence), "used: "+describe(used)),
 			Remedy:   []string{c.Remedy},
 		})

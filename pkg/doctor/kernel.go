@@ -13,8 +13,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if n := f.Scope.Value.Node.Missed; err == nil && f.Scope.Err == nil && n > 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: fact.Sayf("the kernel did not run BPF programs of the cniscope that runs here %d times, so some of what "+
-				"plugins did inside is missing from traces", n),
+			Summary: fact.Sayf("the kernel skipped BPF programs of the running cniscope %d times, so traces lack system "+
+				"calls of plugins", n),
 			Evidence: []string{"the kernel does not run a program while that program runs on the same CPU (it was preempted " +
 				"or interrupted)"},
 			Remedy: []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total"},
@@ -25,14 +25,14 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 			Level:    Note,
 			Summary:  "system-call tracing is used: during a CNI call each system call of the node lasts about 80 ns longer",
 			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.Functions)},
-			Remedy:   []string{"use Linux 6.12 or later, where others pay next to nothing (docs/kernels.md, Two ways)"},
+			Remedy:   []string{"use Linux 6.12 or later, which slows down almost no other process (docs/kernels.md, Two ways)"},
 		})
 	}
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: "the namespaces of process 1 cannot be read, so cniscope takes its own for the node's: it does not trust " +
-				"every plugin if that is wrong",
+			Summary: "cniscope cannot read the namespaces of process 1 and assumes that its own are the node's; otherwise " +
+				"it does not trust every plugin",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
@@ -46,8 +46,8 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	if k.Lockdown == "confidentiality" {
 		found = append(found, Finding{
 			Level: Warning,
-			Summary: "the kernel is locked down and keeps its memory from BPF programs: plugins and commands are seen, what " +
-				"they ask of the kernel is not",
+			Summary: "kernel lockdown hides kernel memory from BPF programs, so cniscope traces plugins and commands, but " +
+				"not their system calls",
 			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
 			Remedy:   []string{"start it with lockdown=integrity"},
 		})
@@ -88,7 +88,7 @@ func refuses(k fact.Kernel) []Finding {
 		"current distribution's is"}}
 	var what string
 	if k.BTF != "" {
-		what = "the kernel does not describe itself (BTF)"
+		what = "the kernel has no BTF"
 		finding.Evidence = []string{fact.Sayf("Linux %s: %s", k.Release, k.BTF)}
 	}
 	for _, feature := range k.Features {

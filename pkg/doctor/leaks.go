@@ -53,7 +53,7 @@ func (s Stuck) Says() string {
 	if len(sandboxes) == 0 {
 		return ""
 	}
-	return fact.Sayf("%s cannot be stopped: the configuration of network %s is gone, which DEL needs",
+	return fact.Sayf("%s cannot be stopped: DEL needs the configuration of network %s, which is gone",
 		plural(len(sandboxes), "sandbox", "sandboxes"), fact.List(networks))
 }
 
@@ -84,7 +84,7 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	oldest := leaked[0]
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of sandboxes that are gone: ADD without DEL, the oldest for %s",
+		Summary: fact.Sayf("%s without a sandbox (an ADD without DEL), the oldest for %s",
 			plural(len(leaked), "network attachment"),
 			age(l.Time.Sub(oldest.Since))),
 	}
@@ -212,8 +212,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			"pods were never torn down", old, stamp(l.Boot)))
 	}
 	if cached > 0 {
-		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks gives back %d of them, with all "+
-			"else that was theirs", cached))
+		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks also releases %d of them", cached))
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,

@@ -66,7 +66,7 @@ func remedyForEndpoint(err error) string {
 	said := err.Error()
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
-		return "set what it wants to see in [export.otlp] headers, or cert and key"
+		return "set the credentials that the endpoint requires: [export.otlp] headers, or cert and key"
 	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") || strings.Contains(said, "malformed HTTP"):
 		return "set endpoint to http://HOST:4317 for OTLP over gRPC, or to http://HOST:4318/v1/traces for OTLP over HTTP, " +
 			"with the endpoint's own port and path"
@@ -81,5 +81,5 @@ func remedyForEndpoint(err error) string {
 		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in " +
 			"memory, or in [export.spool]"
 	}
-	return "read the endpoint's own log: it answers, and refuses"
+	return "read the log of the endpoint, which rejects the span"
 }

@@ -68,7 +68,7 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	}
 	return []Finding{{
 		Level:   Note,
-		Summary: "Cilium answers for services at sockets, beside kube-proxy: its replacement is not seen to be on",
+		Summary: "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
 		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, none of a node port", attached(lb.Socket),
 			filled(lb))),
 		Remedy: []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); " +
@@ -157,7 +157,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 		evidence = append(evidence, "the interface kube-ipvs0")
 	}
 	return []Finding{{
-		Level: Warning, Summary: "kube-proxy is gone, and its rules are still there: they send services to where they were",
+		Level: Warning, Summary: "kube-proxy is gone, but its rules remain and route services to old endpoints",
 		Evidence: append(evidence, "there is no process and no container kube-proxy"),
 		Remedy:   removeRules(),
 	}}, nil

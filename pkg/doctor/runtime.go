@@ -51,7 +51,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	}
 	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
 		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("%s says that it cannot run pods", r.Called()),
+			Level: Problem, Summary: fact.Sayf("%s reports that it cannot run pods", r.Called()),
 			Evidence: []string{fact.Sayf("RuntimeReady=false: %s", cri.ReadyReason)},
 			Remedy:   []string{r.Journal()},
 		})
@@ -61,7 +61,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 
 func noRuntime() Finding {
 	return Finding{
-		Level: Problem, Summary: "no container runtime is to be found on this node",
+		Level: Problem, Summary: "no container runtime found on this node",
 		Evidence: []string{
 			"none of these sockets is there: " + fact.List(runtime.Sockets()),
 			"no program of theirs is installed where it usually is",
@@ -180,8 +180,8 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	}
 	if s := f.Scope.Value.Node; s.NRI != "registered" {
 		return []Finding{{
-			Level: Warning, Summary: "cniscope runs, and is not registered with NRI",
-			Evidence: []string{fact.Sayf("cniscope %s, process %d, says so", s.Version, s.PID)},
+			Level: Warning, Summary: "the running cniscope is not registered with NRI",
+			Evidence: []string{fact.Sayf("according to cniscope %s, process %d", s.Version, s.PID)},
 			Remedy: []string{
 				"read cniscope's log: journalctl -u cniscope -e",
 				fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket),

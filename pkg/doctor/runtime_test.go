@@ -17,7 +17,7 @@ func TestNoRuntimeAtAll(t *testing.T) {
 	f.CRI.Err, f.Folder.Value = errors.New("away"), fact.Folder{Dir: "/etc/cni/net.d", Missing: true}
 	f.NRI.Value = fact.NRI{}
 	r := Judge(f)
-	if len(r.Findings) == 0 || r.Findings[0].Summary != "no container runtime is to be found on this node" {
+	if len(r.Findings) == 0 || r.Findings[0].Summary != "no container runtime found on this node" {
 		t.Errorf("%+v", r.Findings)
 	}
 	for _, x := range r.Findings {

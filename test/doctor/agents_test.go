@@ -79,7 +79,7 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 		_, _ = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}) // ends by itself, with or without an error
 	}()
 	harness.Until(a, "the agent is named", func() bool { return len(of(a.examine(), "cni-agent")) > 0 })
-	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "it takes connections, and does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for it", "process "+strconv.Itoa(agent.Process.Pid))
+	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "it accepts connections, but does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for it", "process "+strconv.Itoa(agent.Process.Pid))
 	harness.Check(t, os.Remove(a.mute))
 	<-done
 	harness.Until(a, "it answers again", func() bool { return len(of(a.examine(), "cni-agent")) == 0 })

@@ -24,7 +24,7 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
 	write(t, bad, "{\n\"name\": secret")
 	harness.Until(n, "the network is not ready", func() bool { return len(of(n.examine(), "network-ready")) > 0 })
-	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "containerd loads no network at all")
+	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "so containerd loads no network")
 	n.finds("network-ready", doctor.Problem, "00-bad.conflist", "NetworkReady=false")
 	harness.Check(t, os.Remove(bad))
 	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
@@ -34,7 +34,7 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 func TestAnEmptyFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
-	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", "does not look at")
+	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", " ignores (it reads")
 	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container here mounts it", "cni plugin not initialized")
 }
 
@@ -59,7 +59,7 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	aside := filepath.Join(n.rig.Dir(), "05-other.conflist")
 	write(t, aside, other)
 	harness.Check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
-	n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
+	n.finds("cni-loaded", doctor.Warning, "the directory has: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
 	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
 	n.run("sh", "-c", "touch "+reload+" && rm "+reload)
 	harness.Until(n, "everything is loaded", func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })

@@ -68,7 +68,7 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 
 	results, leases := n.aged(gone, 3*time.Hour)
 	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network pods, pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
-	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks gives back 1 of them")
+	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks also releases 1 of them")
 
 	// The remedy does what the runtime's DEL would have done.
 	command, err := n.rig.Inside("")

@@ -66,7 +66,7 @@ func countMisses(to io.Writer) error {
 	_ = pipes.Wait()
 	doctor, _ := exec.Command(cniscope, "doctor", "--config", configFile).CombinedOutput() // fails without a runtime
 	for line := range strings.Lines(string(doctor)) {
-		if strings.Contains(line, "did not run BPF programs") {
+		if strings.Contains(line, "the kernel skipped BPF programs") {
 			fmt.Fprintf(to, "\ndoctor %s\n", strings.TrimSpace(line))
 		}
 	}
