@@ -20,7 +20,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 		Reason: "cni plugin not initialized", Lacks: event.LackConfiguration,
 		Missing: "nobody wrote a network",
 	}
-	s.at(10, none).at(15, none).at(20, &event.Networks{Networks: []event.Network{pods}})
+	s.at(10, none).at(15, none).at(20, &event.Networks{Networks: []event.Network{pods, {Name: "tenant", File: "20-vlan.conf"}}})
 	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
 		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,
 	}).at(35, &event.Readiness{Reason: "STATUS says no"})
@@ -41,7 +41,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	if !o.Overdue {
 		t.Error("that it took too long is forgotten")
 	}
-	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap)" +
+	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap); 20-vlan.conf (tenant:)" +
 		"; 10 cni_configuration nobody wrote a network; 30 cni_status the agent says no"
 	harness.Equal(t, got, want)
 }

@@ -101,7 +101,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(stopTimes)); err == nil {
 		times = n
 	}
-	s := set(t, rig.Options{Plugins: map[string][]byte{
+	s := set(t, rig.Options{Nice: priority, Plugins: map[string][]byte{
 		"locker": rig.Script(`[ "$CNI_COMMAND" != ADD ] || { read go <` + stillDir + `/park; flock ` + stillDir + `/lock true; }`),
 	}}, slowly)
 	s.record()
