@@ -15,7 +15,7 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	p.printf("%s of %s, %s in all: %d failed, %d slow\n",
 		plural(s.Calls, "call"), plural(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
 	if s.Partial > 0 {
-		p.printf("%s\n", p.paint(yellow, fmt.Sprintf("not everything was seen of %s", plural(s.Partial, "call"))))
+		p.printf("%s\n", p.paint(yellow, fmt.Sprintf("incomplete: %s", plural(s.Partial, "call"))))
 	}
 	p.spent(s.Spent)
 	for _, kind := range s.Kinds {
@@ -23,8 +23,8 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	}
 	if len(s.Kinds) > 0 {
 		p.printf("\n")
-		p.note("share: of the calls' wall time. What runs inside another counts for both; under \"time went into\" each\n" +
-			"instant is counted once.")
+		p.note("share is of the wall time of the calls. Nested rows overlap; under \"time went into\" every moment\n" +
+			"counts once.")
 	}
 	if slices.ContainsFunc(s.Kinds, func(k KindOfCall) bool { return high(k) == mixed }) {
 		p.note("%s: the longest (max) where there are fewer than %d.", mixed, p99Least)
@@ -62,7 +62,7 @@ func (p *painter) spent(all []Spent) {
 		}
 	}
 	if rest := restOf(all); rest != "" {
-		p.printf("  nothing slow in: %s\n", rest)
+		p.printf("  not slow: %s\n", rest)
 	}
 }
 

@@ -100,12 +100,12 @@ func TestTheTableIsDrawn(t *testing.T) {
 	).Statistics()
 	var b strings.Builder
 	harness.Check(t, Table(&b, s, Options{Width: 100}))
-	drawn, _, _ := strings.Cut(b.String(), "\nshare:")
+	drawn, _, _ := strings.Cut(b.String(), "\nshare is")
 	equal(t, drawn, `
 2 calls of 2 pods, 300ms in all: 1 failed, 0 slow
 
 Where the time of all calls went
-  nothing slow in: unexplained 100 %
+  not slow: unexplained 100 %
 
 CNI ADD eth0  2 calls of 2 pods  ✗ 1 failed
                      count       p50       max       sum  share

@@ -41,7 +41,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 		}
 	}
 	if more > 0 {
-		p.note("%s of lo or teardown, none slow or failed (the longest %s): --all draws them",
+		p.note("%s (lo, teardown), neither slow nor failed, the longest %s; --all draws them",
 			plural(more, "more call"), text.Round(longest))
 	}
 	return p.flush(w)
@@ -88,7 +88,7 @@ func (p *painter) headline(call *node, resource attrs) {
 		p.printf("  %s\n", part)
 	}
 	if why := call.text(attr.PartialReasonKey); why != "" {
-		p.printf("  %s\n", p.paint(yellow, "not everything was seen: "+why))
+		p.printf("  %s\n", p.paint(yellow, "incomplete: "+why))
 	}
 	details := []string{time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000Z")}
 	for _, d := range []struct{ name, value string }{

@@ -24,7 +24,7 @@ func (s span) named(name, ifname string) span {
 
 func TestWhatEveryPodHasIsFolded(t *testing.T) {
 	lo, del := add(3).named("CNI ADD", "lo"), add(40).named("CNI DEL", "eth0")
-	const folded = "more calls of lo or teardown, none slow or failed"
+	const folded = "more calls (lo, teardown), neither slow nor failed"
 	for name, c := range map[string]struct {
 		calls []span
 		o     Options
@@ -32,7 +32,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 		last  string
 	}{
 		"folded": {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded +
-			" (the longest 40ms): --all draws them"},
+			", the longest 40ms; --all draws them"},
 		"asked for": {
 			[]span{lo, add(100), del},
 			Options{All: true},
@@ -44,13 +44,13 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 			[]span{lo, del.failing("bridge exited 1")},
 			Options{},
 			[]string{"CNI DEL eth0  40ms"},
-			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them",
+			"1 more call (lo, teardown), neither slow nor failed, the longest 3ms; --all draws them",
 		},
 		"one is too long": {
 			[]span{lo, del},
 			Options{Limits: Limits{Call: 30e6}},
 			[]string{"CNI DEL eth0  40ms"},
-			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them",
+			"1 more call (lo, teardown), neither slow nor failed, the longest 3ms; --all draws them",
 		},
 		"an ordinary call": {[]span{add(100)}, Options{}, []string{"CNI ADD eth0  100ms"}, ""},
 	} {

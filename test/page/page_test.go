@@ -72,7 +72,7 @@ func TestTheBarComesBeforeTheList(t *testing.T) {
 func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 	b := recorded(t)
 	harness.Equal(t, ask[int](b, "document.querySelectorAll('.call').length"), 2, "calls")
-	harness.Equal(t, b.text(".unshown"), "10 more calls, in which nothing was slow and nothing failed, are not on this page: --all shows all.")
+	harness.Equal(t, b.text(".unshown"), "10 more calls, neither slow nor failed, are not on this page; --all shows every call.")
 }
 
 func TestEveryCallIsThere(t *testing.T) {
