@@ -28,7 +28,7 @@ func Describe(im *model.Image) string {
 	}
 	said := name + " exited " + text.ExitCode(im.Code)
 	if im.Signal != "" {
-		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
+		said = fmt.Sprintf("%s was killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
 	}
 	r := result(im)
 	switch {

@@ -128,7 +128,7 @@ func TestVerdicts(t *testing.T) {
 			cause: CauseLock, says: `^450ms of 500ms: waiting for file lock /run/l; then p was killed$`,
 		},
 		"one that was killed at once is not": {
-			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^p killed by SIGKILL after 20ms$`,
+			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^p was killed by SIGKILL after 20ms$`,
 		},
 		"a write to the CNI folder meanwhile blocked the others": {
 			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *model.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
