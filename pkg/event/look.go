@@ -84,7 +84,7 @@ func (c *Chain) Accept() string {
 	case c.Backend == "iptables-legacy":
 		return "iptables-legacy -P FORWARD ACCEPT"
 	}
-	// nft joins its arguments again, so quotes would not help.
+	// nft parses its arguments again.
 	if !plain.MatchString(c.Family) || !plain.MatchString(c.Table) || !plain.MatchString(c.Name) {
 		return "run nft list chains, and set the policy of that chain to accept"
 	}

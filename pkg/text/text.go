@@ -63,7 +63,7 @@ func plain(s string) bool {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// Shell quotes a foreign word of a shell command for a person to run, and makes no option of it.
+// Shell quotes a foreign word of a shell command, and makes no option of it.
 func Shell(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Bounds of an ELF file's headers. Plugins have up to 60 sections, whose names have 1 KiB.
+// Plugins have up to 60 sections, with 1 KiB of names.
 const (
 	sectionsMax = 1024
 	segmentsMax = 256
@@ -17,7 +17,7 @@ const (
 
 var errTables = errors.New("its headers are too large")
 
-// ELF is elf.NewFile for files that a stranger made: that reads a compressed table of names, of which 2 MB become 2 GiB.
+// ELF is elf.NewFile for hostile files: that unpacks 2 MB of names to 2 GiB.
 func ELF(f io.ReaderAt) (*elf.File, error) {
 	var head [64]byte
 	_, _ = f.ReadAt(head[:], 0)
@@ -25,7 +25,6 @@ func ELF(f io.ReaderAt) (*elf.File, error) {
 	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
 		order = binary.BigEndian
 	}
-	// Of both classes only these fields count.
 	var h elf.Header64
 	var names elf.Section64
 	read := func(at int64, into any) { _ = binary.Read(io.NewSectionReader(f, at, 64), order, into) }

@@ -58,10 +58,10 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	return table.frames(p.start + offset)
 }
 
-// readsMax bounds the reads of a program's tables, or of a stack's names: they need up to 10 and 2,000.
+// readsMax bounds the reads for a program or a stack, which need up to 10 and 2,000.
 const readsMax = 1 << 14
 
-// bounded is a file of which only some reads are left, because its author may have made a table that never ends.
+// bounded is a file whose tables may never end.
 type bounded struct {
 	io.ReaderAt
 	left int

@@ -16,7 +16,7 @@ const (
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
-	// Naming may last a tenth of the time in which events are read, and a second at once.
+	// Naming may last a tenth of the time, or a second at once.
 	share = 10
 	spare = time.Second
 )
@@ -27,7 +27,7 @@ type Stacks struct {
 	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
 	patience procfs.Patience
-	left     time.Duration // that naming may last, at
+	left     time.Duration // for naming, at
 	at       time.Time
 }
 
