@@ -10,6 +10,7 @@ import (
 // Look is what was found on the node about a pod's network.
 type Look struct {
 	ContainerID string `json:"container_id"`
+	Found       *Found `json:"found,omitempty"`
 	// NetNS is empty in older recordings.
 	NetNS Namespace `json:"netns,omitzero"`
 	// Connected means that the pod's first connection came before.
@@ -128,3 +129,63 @@ func (o Obstacle) Remedy() string {
 	}
 	return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 }
+
+// FoundKind is what a look after a failed call is at.
+type FoundKind string
+
+// Kinds of Found.
+const (
+	FoundBridge FoundKind = "bridge"
+	FoundPorts  FoundKind = "ports"
+	FoundMaster FoundKind = "master" // whose port an interface is
+	FoundLeases FoundKind = "leases"
+	FoundModule FoundKind = "module"
+	FoundToken  FoundKind = "token"
+)
+
+// Want is a look that a failed call waits for.
+type Want struct {
+	Kind FoundKind
+	// Name is an interface, modules, or a file. Both may be empty.
+	Network, Name string
+}
+
+// Found is the state of what a failed call needed.
+type Found struct {
+	Kind FoundKind `json:"kind"`
+	Name string    `json:"name,omitempty"`
+	// Unseen is why it was not looked at.
+	Unseen string `json:"unseen,omitempty"`
+	Absent bool   `json:"absent,omitempty"`
+
+	Type       string   `json:"type,omitempty"`
+	Addresses  []string `json:"addresses,omitempty"`
+	Master     string   `json:"master,omitempty"`
+	MasterType string   `json:"master_type,omitempty"`
+	Ports      int      `json:"ports,omitempty"`
+	// Pods and Others name up to four ports, with and without a known pod.
+	Pods   []Pod    `json:"pods,omitempty"`
+	Others []string `json:"others,omitempty"`
+	OfPods int      `json:"of_pods,omitempty"`
+
+	Leased int `json:"leased,omitempty"`
+	Stale  int `json:"stale,omitempty"`
+
+	// Module is that of the first missing module, else of the last.
+	Module ModuleState `json:"module,omitempty"`
+	Kernel string      `json:"kernel,omitempty"`
+
+	// Expires is in seconds since 1970; 0 is never.
+	Expires int64 `json:"expires,omitempty"`
+}
+
+// ModuleState says whether the kernel has a module.
+type ModuleState string
+
+// States of a module.
+const (
+	ModuleLoaded  ModuleState = "loaded" // or part of the kernel
+	ModuleThere   ModuleState = "there"  // not loaded
+	ModuleAbsent  ModuleState = "absent"
+	ModuleRemoved ModuleState = "removed" // with all of the running kernel
+)

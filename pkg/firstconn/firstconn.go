@@ -32,7 +32,8 @@ type Node struct {
 	// Obstacles returns what drops packets of pods.
 	Obstacles func(context.Context) []event.Obstacle
 	// Gone returns those of single pods, by sandbox.
-	Gone func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle
+	Gone  func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle
+	Found func(context.Context, event.Want) *event.Found
 }
 
 // Source is run once.
@@ -41,9 +42,15 @@ type Source struct {
 	after time.Duration
 	limit int
 	wake  chan struct{}
+	wants chan want
 
 	mu   sync.Mutex
 	pods map[event.Namespace]*pod
+}
+
+type want struct {
+	sandbox string
+	event.Want
 }
 
 type pod struct {
@@ -55,7 +62,10 @@ type pod struct {
 // New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
 // whenever that time has doubled, which finds what lasted half as long.
 func New(n Node, after time.Duration, limit int) *Source {
-	return &Source{node: n, after: after, limit: limit, wake: make(chan struct{}, 1), pods: map[event.Namespace]*pod{}}
+	return &Source{
+		node: n, after: after, limit: limit, wake: make(chan struct{}, 1), wants: make(chan want, limit),
+		pods: map[event.Namespace]*pod{},
+	}
 }
 
 // Name is "first connections".
@@ -86,10 +96,39 @@ func (s *Source) Connected(in event.Namespace) {
 	delete(s.pods, in)
 }
 
+// Want looks for a failed call, if there is room.
+func (s *Source) Want(sandbox string, w event.Want) {
+	select {
+	case s.wants <- want{sandbox, w}:
+	default:
+	}
+}
+
+// find shares looks within a pace.
+func (s *Source) find(ctx context.Context, sink event.Sink) {
+	var last event.Want
+	var found *event.Found
+	var at time.Time
+	for {
+		select {
+		case w := <-s.wants:
+			if found == nil || w.Want != last || time.Since(at) >= pace {
+				found, last, at = s.node.Found(ctx, w.Want), w.Want, time.Now()
+			}
+			sink(source.Now(&event.Look{ContainerID: w.sandbox, Found: found}))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Run looks until ctx ends.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	timer := time.NewTimer(watched)
 	defer timer.Stop()
+	var failed sync.WaitGroup
+	failed.Go(func() { s.find(ctx, sink) })
+	defer failed.Wait()
 	for {
 		select {
 		case <-s.wake:

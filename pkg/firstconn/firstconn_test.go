@@ -109,3 +109,32 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		})
 	}
 }
+
+// Calls that fail for one reason share a look, for a second.
+func TestFailedCallsShareALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looked []event.Want
+		s := New(Node{Found: func(_ context.Context, w event.Want) *event.Found {
+			looked = append(looked, w)
+			return &event.Found{Kind: w.Kind, Name: w.Name}
+		}}, time.Second, 8)
+		var sent []string
+		go func() {
+			_ = s.Run(t.Context(), func(e event.Event) {
+				l := e.Body.(*event.Look)
+				sent = append(sent, l.ContainerID+" "+l.Found.Name)
+			})
+		}()
+		cni0, cni1 := event.Want{Kind: event.FoundBridge, Name: "cni0"}, event.Want{Kind: event.FoundBridge, Name: "cni1"}
+		for _, id := range []string{"a", "b"} {
+			s.Want(id, cni0)
+		}
+		s.Want("c", cni1)
+		synctest.Wait()
+		time.Sleep(pace)
+		s.Want("d", cni1)
+		synctest.Wait()
+		harness.EqualSlices(t, looked, []event.Want{cni0, cni1, cni1})
+		harness.EqualSlices(t, sent, []string{"a cni0", "b cni0", "c cni1", "d cni1"})
+	})
+}

@@ -20,6 +20,15 @@ func Fails(run *model.Image) bool {
 	return r != nil && r.Invalid != "" && run.Run.Command == "ADD"
 }
 
+func failedRun(call *model.Call) (failed *model.Image) {
+	for _, run := range call.Runs {
+		if Fails(run) {
+			failed = blame(run)
+		}
+	}
+	return failed
+}
+
 // Describe says how an image failed, with its error message.
 func Describe(im *model.Image) string {
 	name := im.Name

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // KnownFailure is a publicly reported failure, and its remedy.
@@ -15,7 +17,7 @@ type KnownFailure struct {
 	// Says matches their message, possibly redacted, or the last refused kernel request and its errno. A named group
 	// replaces its name in Remedy: BRIDGE by cni0.
 	Says string
-	// Look shows the state on the node; Report may be empty.
+	// Look shows the state on the node; for those in lookedAt a call waits for event.Found. Report may be empty.
 	Remedy, Look, Report string
 	Example              string
 }
@@ -51,6 +53,7 @@ func recall(name, words string) *KnownFailure {
 		for group, placeholder := range k.says.SubexpNames() {
 			if placeholder != "" && harmless.MatchString(said[group]) {
 				k.Remedy = strings.ReplaceAll(k.Remedy, placeholder, said[group])
+				k.Look = strings.ReplaceAll(k.Look, placeholder, said[group])
 			}
 		}
 		return &k.KnownFailure
@@ -63,15 +66,15 @@ var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 
 // known returns the known failure of the innermost failed run or of its last command, or nil. A refused request
 // counts only if the run wrote no message.
-func (e *evidence) known() *KnownFailure {
-	words := because(e.Failed)
-	if r := result(e.Failed); r != nil {
+func known(failed *model.Image) *KnownFailure {
+	words := because(failed)
+	if r := result(failed); r != nil {
 		words = cmp.Or(r.Message, r.Stderr, words)
 	}
-	if k := recall(e.Failed.Run.Plugin, words); k != nil {
+	if k := recall(failed.Run.Plugin, words); k != nil {
 		return k
 	}
-	if c := lastCommand(e.Failed); c != nil && c.Failed() {
+	if c := lastCommand(failed); c != nil && c.Failed() {
 		return recall(c.Name, because(c))
 	}
 	return nil

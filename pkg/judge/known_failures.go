@@ -6,7 +6,7 @@ func ofInterfacePlugins() []KnownFailure {
 		{
 			"", `"?(?P<BRIDGE>[^" ]+|‹[^›]+›)"? already has an IP address different from`,
 			"move the pods off BRIDGE (kubectl drain NODE --ignore-daemonsets), then run ip link delete BRIDGE; the next ADD creates it with this node's address",
-			"ip -br address show cni0; ip -br link show master cni0", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`,
+			"ip -br address show BRIDGE; ip -br link show master BRIDGE", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`,
 		},
 		{
 			"", `already exists but is not a bridge`,
@@ -14,9 +14,9 @@ func ofInterfacePlugins() []KnownFailure {
 			"ip -d link show cni0", "", `failed to create bridge "cni0": "cni0" already exists but is not a bridge`,
 		},
 		{
-			"", `exchange full|refused RTM_\w+ \(EXFULL\)`,
+			"", `(to bridge (?P<BRIDGE>\S+): )?exchange full|refused RTM_\w+ \(EXFULL\)`,
 			"lower maxPods in the kubelet's configuration: the kernel gives a bridge 1,023 ports; release attachments of sandboxes that are gone, which cniscope doctor lists",
-			"ip -o link show master cni0", "weaveworks/weave#3258", `failed to connect "veth1a2b3c4d" to bridge cni0: exchange full`,
+			"ip -o link show master BRIDGE", "weaveworks/weave#3258", `failed to connect "veth1a2b3c4d" to bridge cni0: exchange full`,
 		},
 		{
 			"", `failed to create bridge .*: operation not supported`,
@@ -66,7 +66,7 @@ func ofInterfacePlugins() []KnownFailure {
 		{
 			"", `failed to create (?P<KIND>macvlan|ipvlan|dummy): operation not supported`,
 			"load the module: modprobe KIND; reboot if an upgrade removed the modules of the running kernel",
-			"modinfo macvlan ipvlan dummy", "", "failed to create ipvlan: operation not supported",
+			"modinfo KIND", "", "failed to create ipvlan: operation not supported",
 		},
 		{
 			"", `failed to create vlan: operation not supported`,
@@ -196,9 +196,9 @@ func ofChainedPlugins() []KnownFailure {
 			"command -v nft", "siderolabs/extensions#826", `could not find nftables binary: exec: "nft": executable file not found in $PATH`,
 		},
 		{
-			"", `can't initialize ip6?tables table .(?P<TABLE>\w+).: Table does not exist`,
+			"", `can't initialize (?P<FAMILY>ip6?)tables table .(?P<TABLE>\w+).: Table does not exist`,
 			"load the module of the legacy table: modprobe iptable_TABLE (ip6table_TABLE for ip6tables); list it in /etc/modules-load.d; where the kernel has none, install iptables-nft",
-			"lsmod; iptables --version", "docker-library/docker#350", "unable to create chain CNI-HOSTPORT-SETMARK: failed to list chains: running [/sbin/iptables -t nat -S --wait]: exit status 3: iptables v1.8.7 (legacy): can't initialize iptables table `nat': Table does not exist (do you need to insmod?)",
+			"modinfo FAMILYtable_TABLE; iptables --version", "docker-library/docker#350", "unable to create chain CNI-HOSTPORT-SETMARK: failed to list chains: running [/sbin/iptables -t nat -S --wait]: exit status 3: iptables v1.8.7 (legacy): can't initialize iptables table `nat': Table does not exist (do you need to insmod?)",
 		},
 		{
 			"", `table .(?P<TABLE>\w+). is incompatible, use 'nft' tool`,
@@ -208,7 +208,7 @@ func ofChainedPlugins() []KnownFailure {
 		{
 			"", `Extension (?P<EXTENSION>\w+) revision .* not supported, missing kernel module`,
 			"load the module: modprobe xt_EXTENSION, which Fedora and RHEL have in kernel-modules-extra; reboot if an upgrade removed the modules of the running kernel",
-			"ls /lib/modules/$(uname -r)", "containerd/containerd#12953", "running [/usr/sbin/iptables -t nat -A CNI-DN-1 -m comment --wait]: exit status 4: Warning: Extension comment revision 0 not supported, missing kernel module?",
+			"modinfo xt_EXTENSION; ls /lib/modules/$(uname -r)", "containerd/containerd#12953", "running [/usr/sbin/iptables -t nat -A CNI-DN-1 -m comment --wait]: exit status 4: Warning: Extension comment revision 0 not supported, missing kernel module?",
 		},
 		{
 			"", `refused NFT_MSG_\w+ \((EINVAL|ENOENT|EOPNOTSUPP)\)`,
@@ -400,7 +400,7 @@ func ofClusterNetworks() []KnownFailure {
 		{
 			"calico calico-ipam", `connection is unauthorized`,
 			"restart calico-node on this node, which renews the token in /etc/cni/net.d/calico-kubeconfig (kubectl delete pod -A -l k8s-app=calico-node --field-selector spec.nodeName=NODE), with CALICO_MANAGE_CNI=true",
-			"ls -l /etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
 		},
 		{
 			"", `/var/lib/calico/nodename: no such file or directory`,
@@ -496,7 +496,7 @@ func ofDelegatorsAndClouds() []KnownFailure {
 		{
 			"multus multus-shim", `pod: Unauthorized`,
 			"restart Multus on this node, which writes a new token to its kubeconfig in /etc/cni/net.d/multus.d: kubectl delete pod -A -l name=multus --field-selector spec.nodeName=NODE",
-			"ls -l /etc/cni/net.d/multus.d", "k8snetworkplumbingwg/multus-cni#852", "Multus: [shop/web-7f9c6-x2b4n]: error getting pod: Unauthorized",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/multus.d/multus.kubeconfig", "k8snetworkplumbingwg/multus-cni#852", "Multus: [shop/web-7f9c6-x2b4n]: error getting pod: Unauthorized",
 		},
 		{
 			"", `(?i)readinessindicatorfile|default network is ready\? still waiting`,

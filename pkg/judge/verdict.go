@@ -155,7 +155,7 @@ func (e *evidence) failure() *Verdict {
 		f.Says = e.Failure + "; before that, " + f.Says
 		return &f.Verdict
 	}
-	k := e.known()
+	k := known(e.Failed)
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c)
 		v.Says = e.Failure + "; before that, " + v.Says
@@ -167,11 +167,12 @@ func (e *evidence) failure() *Verdict {
 	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
 	if k != nil {
 		v.Remedy, v.Report = k.Remedy, k.Report
+		e.found(v)
 	}
 	if e.Slow > 0 {
 		if slow := e.slow(); slow != nil {
-			if slow.Own != "" {
-				v.Own = fmt.Sprintf("%s; before that, %s", v.Says, slow.Own)
+			if v.Own != "" || slow.Own != "" {
+				v.Own = fmt.Sprintf("%s; before that, %s", cmp.Or(v.Own, v.Says), cmp.Or(slow.Own, slow.Says))
 			}
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
 			if slow.heldUp { // it is why nothing answered

@@ -19,6 +19,8 @@ type latecomers struct {
 
 func (l latecomers) take(result pipeline.Result) {
 	switch r := result.(type) {
+	case *pipeline.Wanted:
+		l.looks.Want(r.ContainerID, r.Want)
 	case *pipeline.Awaited:
 		l.looks.Await(r.Connected)
 	case *pipeline.Connected:

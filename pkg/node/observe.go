@@ -171,6 +171,7 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 	return firstconn.New(firstconn.Node{
 		Tries:     firstconn.Tries,
 		Obstacles: func(ctx context.Context) []event.Obstacle { return doctor.Obstacles(ctx, ask) },
+		Found:     func(ctx context.Context, w event.Want) *event.Found { return doctor.LookAt(ctx, ask, w) },
 		Gone: func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle {
 			return doctor.Gone(ctx, ask, n.held(), sandboxes)
 		},

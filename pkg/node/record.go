@@ -63,6 +63,7 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	if err == nil {
 		l.at(stopSources, "NRI", func(context.Context) { node.close() })
 		err = node.prepare(l, o, r.open.is, keeps.Key())
+		r.late.looks = node.firsts
 	}
 	if err == nil {
 		err = node.run(l.ctx, r.take)
@@ -138,6 +139,7 @@ type recorder struct {
 	path     string
 	out      *record.Writer
 	pipeline *pipeline.Pipeline
+	late     latecomers // without looks if another cniscope makes them
 	open     busy
 	progress progress
 	failed   error
@@ -148,7 +150,7 @@ func newRecorder(
 	to Recording, header record.Header, s settings.Settings, log *slog.Logger, stop context.CancelFunc,
 ) (r *recorder, err error) {
 	r = &recorder{
-		log: log, path: to.Path, pipeline: s.Pipeline(header.BootID), stop: stop,
+		log: log, path: to.Path, pipeline: s.Pipeline(header.BootID), late: latecomers{log: log}, stop: stop,
 		progress: progress{w: to.Diagnostics, live: terminal.Is(to.Diagnostics)},
 	}
 	if to.Path == "-" {
@@ -168,7 +170,14 @@ func (r *recorder) take(e event.Event) {
 		r.stop()
 	}
 	r.progress.events++
-	r.progress.calls += len(r.pipeline.Apply(e))
+	for _, result := range r.pipeline.Apply(e) {
+		if _, is := result.(*pipeline.Judged); is {
+			r.progress.calls++
+		}
+		if r.late.looks != nil {
+			r.late.take(result)
+		}
+	}
 	r.open.set(r.pipeline.Open())
 	r.progress.draw(e)
 	if _, tick := e.Body.(*event.Tick); tick {

@@ -2,6 +2,9 @@
 package pipeline
 
 import (
+	"slices"
+	"time"
+
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -18,13 +21,24 @@ type Pipeline struct {
 	Usual              *baseline.Book
 	ordinary, problems judge.Limiter
 	timeline           *timeline.Timeline
+	held               []held
+	limit              int // of held
 	now                int64
 	builder            *trace.Builder
 }
 
+type held struct {
+	*model.Operation
+	call  *model.Call
+	want  *event.Want
+	until int64
+}
+
+const lookPatience = int64(500 * time.Millisecond)
+
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
-	return &Pipeline{Judge: j, Usual: &baseline.Book{}, timeline: timeline.New(t), builder: b}
+	return &Pipeline{Judge: j, Usual: &baseline.Book{}, timeline: timeline.New(t), limit: t.Operations, builder: b}
 }
 
 // Apply returns results that an event finished.
@@ -38,9 +52,12 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
 	switch b := e.Body.(type) {
+	case *event.Look:
+		p.release(take, func(h held) bool { return h.found(b) })
 	case *event.Origin:
 		p.builder.From(*b)
 	case *event.Tick:
+		p.release(take, func(h held) bool { return h.until < p.now })
 		for _, f := range p.timeline.Overdue() {
 			take(&Hung{f, p.now, p.builder.Hung(f, p.now)})
 		}
@@ -81,12 +98,15 @@ func (p *Pipeline) Flush() (results []Result) {
 
 // FlushEach is Flush with one result at a time.
 func (p *Pipeline) FlushEach(take func(Result)) {
-	p.results(p.timeline.Flush(), take)
+	p.release(take, func(held) bool { return true })
+	for _, op := range p.timeline.Flush() {
+		p.judge(op, take)
+	}
 	p.later(take)
 }
 
 // Open counts the unfinished operations.
-func (p *Pipeline) Open() int { return p.timeline.Open() }
+func (p *Pipeline) Open() int { return p.timeline.Open() + len(p.held) }
 
 // Stats counts events without a place.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
@@ -94,19 +114,46 @@ func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	for i, op := range ops {
 		ops[i] = nil // ownership passes to take
-		r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
-		if r.Judgement.Keep {
-			r.Judgement.Reduced = !p.mayBeWhole(r.Judgement)
-			r.Trace = p.builder.Build(op, r.Judgement)
+		if call, want := judge.Wants(op); want != nil && len(p.held) < p.limit {
+			p.held = append(p.held, held{op, call, want, p.now + lookPatience})
+			take(&Wanted{op.ContainerID, *want})
+			continue
 		}
-		if p.Whole && r.Judgement.Problem() != "" {
-			r.Whole = p.whole(r)
-		}
-		if !r.Judgement.Keep || r.Judgement.Reduced {
-			p.timeline.Pods().Forget(op.Key())
-		}
-		take(r)
+		p.judge(op, take)
 	}
+}
+
+func (h held) found(l *event.Look) bool {
+	if l.Found == nil || l.ContainerID != h.ContainerID || l.Found.Kind != h.want.Kind {
+		return false
+	}
+	h.call.Found = l.Found
+	return true
+}
+
+func (p *Pipeline) release(take func(Result), over func(held) bool) {
+	p.held = slices.DeleteFunc(p.held, func(h held) bool {
+		if !over(h) {
+			return false
+		}
+		p.judge(h.Operation, take)
+		return true
+	})
+}
+
+func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
+	r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
+	if r.Judgement.Keep {
+		r.Judgement.Reduced = !p.mayBeWhole(r.Judgement)
+		r.Trace = p.builder.Build(op, r.Judgement)
+	}
+	if p.Whole && r.Judgement.Problem() != "" {
+		r.Whole = p.whole(r)
+	}
+	if !r.Judgement.Keep || r.Judgement.Reduced {
+		p.timeline.Pods().Forget(op.Key())
+	}
+	take(r)
 }
 
 // problemShare is complete problems per ordinary operation of sampling.per_second; its default, 5, covers 30 pods.

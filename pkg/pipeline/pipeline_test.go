@@ -124,8 +124,8 @@ func streamed(t *testing.T, data []byte) (results []Result) {
 	p := small()
 	for _, e := range stream(data) {
 		results = append(results, p.Apply(e)...)
-		if p.Open() > 4 {
-			t.Fatalf("%d operations are open", p.Open())
+		if p.timeline.Open() > 4 || len(p.held) > 4 {
+			t.Fatalf("%d operations are open, %d wait for a look", p.timeline.Open(), len(p.held))
 		}
 	}
 	results = append(results, p.Flush()...)

@@ -1,12 +1,13 @@
 package pipeline
 
 import (
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, an operation, or a mark: *Hung, *Awaited, *Connected, *After or *Outage.
+// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After or *Outage.
 type Result interface {
 	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace
@@ -28,6 +29,15 @@ type Hung struct {
 	At int64
 	trace.Trace
 }
+
+// Wanted is a failed call that waits for a look (event.Look); Judged follows.
+type Wanted struct {
+	ContainerID string
+	event.Want
+}
+
+// Drawn returns nothing.
+func (*Wanted) Drawn() trace.Trace { return trace.Trace{} }
 
 // Awaited is a pod without a first connection, where At is 0, or a late one that waits for a look (event.Look).
 type Awaited struct{ model.Connected }

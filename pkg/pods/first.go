@@ -59,7 +59,9 @@ func (f *firsts) Contact(now int64, b event.Body) {
 	case *event.FirstConnection:
 		f.established(now, b)
 	case *event.Look:
-		f.looked(b)
+		if b.Found == nil {
+			f.looked(b)
+		}
 	}
 }
 

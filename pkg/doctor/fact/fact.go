@@ -119,9 +119,11 @@ type Loaded struct {
 	Delegates []string // delegated plugins
 	Asks      []Asked
 	// Subnets of host-local's ranges.
-	Subnets  []netip.Prefix
-	Bridges  []string
-	DataDirs []string // lease directories of host-local, besides the default
+	Subnets     []netip.Prefix
+	Bridges     []string
+	Masters     []string
+	Kubeconfigs []string
+	DataDirs    []string // lease directories of host-local, besides the default
 }
 
 // Winners are the networks that the runtime would load now.

@@ -63,9 +63,12 @@ type cniConfig struct {
 }
 
 type pluginConf struct {
-	Type   string
-	Bridge string
-	IPAM   struct {
+	Type       string
+	Bridge     string
+	Master     string
+	Kubeconfig string
+	Kubernetes struct{ Kubeconfig string }
+	IPAM       struct {
 		Type, Subnet, DataDir string
 		Ranges                [][]struct{ Subnet string }
 	}
@@ -106,6 +109,12 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	l.Asks = append(l.Asks, fact.AskedIn(p.Type, p.IPAM.Type, source)...)
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
+	}
+	if file := cmp.Or(p.Kubeconfig, p.Kubernetes.Kubeconfig); file != "" {
+		l.Kubeconfigs = append(l.Kubeconfigs, file)
+	}
+	if p.Master != "" {
+		l.Masters = append(l.Masters, p.Master)
 	}
 	if p.Type == "flannel" { // delegates to bridge with host-local by default
 		l.Delegates = append(l.Delegates, fact.Clean(cmp.Or(p.Delegate.Type, "bridge")), "host-local")

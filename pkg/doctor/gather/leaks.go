@@ -258,10 +258,14 @@ type cached struct {
 		IPs []struct {
 			Address string `json:"address"`
 		} `json:"ips"`
+		Interfaces []struct {
+			Name    string `json:"name"`
+			Sandbox string `json:"sandbox"`
+		} `json:"interfaces"`
 	} `json:"result"`
 }
 
-const addressesMax = 4
+const addressesMax, linksMax = 4, 8
 
 func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	var c cached
@@ -274,6 +278,11 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	}
 	for _, ip := range c.Result.IPs[:min(len(c.Result.IPs), addressesMax)] {
 		a.Addresses = append(a.Addresses, fact.Clean(ip.Address))
+	}
+	for _, i := range c.Result.Interfaces[:min(len(c.Result.Interfaces), linksMax)] {
+		if i.Sandbox == "" {
+			a.Links = append(a.Links, i.Name)
+		}
 	}
 	return a, true
 }

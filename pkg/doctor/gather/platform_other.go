@@ -43,6 +43,7 @@ func staleNeighbors([]leak.Attachment) map[string][]event.Obstacle {
 func bearers(map[string]bool) error          { return errPlatform }
 func bootTime() time.Time                    { return time.Time{} }
 func unitOf(int) string                      { return "" }
+func attached(view, *event.Found) error      { return errPlatform }
 func dockerFolders(_ int, c *fact.CRI)       { foldersOf(nil, c) }
 func mountedSettings([]mount) []fact.Setting { return nil }
 

@@ -1,0 +1,156 @@
+package gather
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// Of a token only its end is read; a link, a FIFO and a large file are not opened.
+func TestOnlyTheEndOfATokenIsRead(t *testing.T) {
+	dir := t.TempDir()
+	jwt := func(claims string) string {
+		return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2lnbmF0dXJl"
+	}
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		harness.Check(t, os.WriteFile(file, []byte(content), 0o600))
+		return file
+	}
+	of := func(name, token string) string {
+		return write(name, "apiVersion: v1\nusers:\n- name: multus\n  user:\n    token: \""+token+"\"\n")
+	}
+	link, fifo := filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
+	harness.Check(t, os.Symlink(of("target", jwt(`{"exp":7}`)), link))
+	harness.Check(t, unix.Mkfifo(fifo, 0o600))
+	for file, want := range map[string]string{
+		of("a", jwt(`{"exp":1700000000,"sub":"secret"}`)): "1700000000",
+		of("b", jwt(`{"exp":1.7e9}`)):                     "1700000000",
+		of("c", jwt(`{"sub":"secret"}`)):                  "0",
+		of("d", jwt(`{"exp":"soon"}`)):                    "its token cannot be decoded",
+		of("e", jwt(`{"exp":-5}`)):                        "its token has no valid end",
+		of("f", "opaque"):                                 "its file has no JSON web token",
+		write("g", strings.Repeat(" ", kubeconfigMax+1)):  "its file cannot be read",
+		filepath.Join(dir, "none"):                        "its file cannot be read",
+		link:                                              "its file cannot be read",
+		fifo:                                              "its file cannot be read",
+	} {
+		found, err := token(view{sure: true}, file)
+		got := fmt.Sprint(found.Expires)
+		if err != nil {
+			got = err.Error()
+		}
+		harness.Equal(t, got, want, file)
+		harness.Equal(t, found.Name, filepath.Base(file))
+	}
+}
+
+// The kernel's modules are those of the node's root.
+func TestWhetherTheKernelHasAModule(t *testing.T) {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	harness.Check(t, err)
+	root := t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{root, "lib/modules"}, names...)...) }
+	sees := view{root: root, sure: true}
+	state := func(want event.ModuleState, names ...string) {
+		t.Helper()
+		found, err := module(sees, names)
+		harness.Check(t, err)
+		harness.Equal(t, found.Module, want, names)
+	}
+	if found, err := module(sees, []string{"cnivlan"}); err == nil { // it may be part of the kernel
+		t.Errorf("without an index: %+v", found)
+	}
+	harness.Check(t, os.MkdirAll(at("4.0.0"), 0o755))
+	state(event.ModuleRemoved, "cnivlan")
+	dir := at(strings.TrimSpace(string(release)))
+	harness.Check(t, os.MkdirAll(dir, 0o755))
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "modules.dep"), []byte("kernel/net/cni-vlan.ko.xz: kernel/net/stp.ko\n"), 0o600))
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "modules.builtin"), []byte("kernel/net/cni_bridge.ko\n"), 0o600))
+	state(event.ModuleThere, "cni_vlan")
+	state(event.ModuleLoaded, "cni_bridge")
+	state(event.ModuleAbsent, "vlan")
+	state(event.ModuleThere, "cni_bridge", "cni_vlan", "vlan") // the first that is missing
+	if found, err := module(sees, []string{"../../etc"}); err == nil {
+		t.Errorf("a path is taken for a module: %+v", found)
+	}
+}
+
+// Leases are counted for the call's network; those of gone sandboxes are stale.
+func TestStaleLeasesAreCounted(t *testing.T) {
+	now := time.Now()
+	f := &fact.Facts{Options: fact.Options{Leak: time.Minute}}
+	f.Held.Value = leak.Look{
+		Time: now, Alive: map[string]bool{"alive": true}, Total: map[string]int{"pods": 4, "other": 9},
+		Leases: []leak.Lease{
+			{Network: "pods", ContainerID: "alive", Since: now.Add(-time.Hour)}, {Network: "pods", ContainerID: "gone", Since: now.Add(-time.Hour)},
+			{Network: "pods", ContainerID: "begins", Since: now}, {Network: "other", ContainerID: "gone", Since: now.Add(-time.Hour)},
+		},
+	}
+	harness.DeepEqual(t, leases(f, "pods"), event.Found{Name: "pods", Leased: 4, Stale: 1})
+}
+
+// Of a bridge its addresses and ports are found, and the pods of these by the runtime's results.
+func TestWhosePortsABridgeHas(t *testing.T) {
+	harness.Root(t)
+	root := t.TempDir()
+	results := filepath.Join(root, "var/lib/cni/results")
+	harness.Check(t, os.MkdirAll(results, 0o755))
+	harness.Check(t, os.WriteFile(filepath.Join(results, "pods-a-eth0"), []byte(`{"kind":"cniCacheV1","containerId":"a","ifName":"eth0",
+		"networkName":"pods","cniArgs":[["K8S_POD_NAMESPACE","shop"],["K8S_POD_NAME","web-0"]],
+		"result":{"interfaces":[{"name":"cni0"},{"name":"veth0"},{"name":"eth0","sandbox":"/run/netns/x"}]}}`), 0o600))
+	sees := view{root: root, sure: true}
+	found := []event.Found{{Name: "cni0"}, {Name: "veth1"}, {Name: "cni1"}}
+	harness.Check(t, inNewNetwork(func() error {
+		for _, command := range []string{
+			"link add cni0 type bridge", "addr add 10.244.1.1/24 dev cni0",
+			"link add veth0 type veth peer name peer0", "link set veth0 master cni0",
+			"link add veth1 type veth peer name peer1", "link set veth1 master cni0",
+		} {
+			if out, err := exec.Command("ip", strings.Fields(command)...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", command, err, out)
+			}
+		}
+		for i := range found {
+			if err := attached(sees, &found[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	harness.DeepEqual(t, found, []event.Found{
+		{
+			Name: "cni0", Type: "bridge", Addresses: []string{"10.244.1.1/24"}, Ports: 2,
+			OfPods: 1, Pods: []event.Pod{{Namespace: "shop", Name: "web-0"}}, Others: []string{"veth1"},
+		},
+		{Name: "veth1", Type: "veth", Master: "cni0", MasterType: "bridge"},
+		{Name: "cni1", Absent: true},
+	})
+}
+
+// inNewNetwork runs on a thread that ends with it, in a network namespace of its own.
+func inNewNetwork(run func() error) error {
+	over := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			err = run()
+		}
+		over <- err
+	}()
+	return <-over
+}
