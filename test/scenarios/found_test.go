@@ -80,6 +80,7 @@ func TestAFailedCallIsLookedInto(t *testing.T) {
 	s.run("ip", "addr", "add", other, "dev", bridge)
 	fails("bridge-of-a-pod", []string{differs, bridge + " has " + other + " and 1 port, 1 of pods: shop/stays-0"}, "move the pods off "+bridge)
 	harness.Check(t, s.rig.StopPod(s.ctx, id))
+	s.run("ip", "link", "delete", bridge)
 
 	small := func(n rig.Net) rig.Conf {
 		return rig.Bridge(rig.Conf{"ipam": rig.HostLocal(n.DataDir, netip.PrefixFrom(n.Subnet.Addr(), 30))})(n)
