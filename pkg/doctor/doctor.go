@@ -86,7 +86,9 @@ func checks() []check {
 		}},
 		{"overlap", podsHaveTheirOwnAddresses, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Network.Err) }},
 		{"forwarding", podsAreForwarded, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Forwarding.Err) }},
-		{"living-pods", podsKeepTheirNetwork, func(f *fact.Facts) error { return cmp.Or(f.Held.Err, f.Chains.Err, f.Gone.Err) }},
+		{"living-pods", podsKeepTheirNetwork, func(f *fact.Facts) error {
+			return cmp.Or(f.Held.Err, f.Chains.Err, f.Gone.Err)
+		}},
 		{"leaked-networks", networksAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"leaked-leases", leasesAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"calls", noCallIsStuck, nothing},

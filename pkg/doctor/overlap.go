@@ -29,7 +29,8 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 			Level:    Warning,
 			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
 			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
-			Remedy: []string{"choose another pod subnet: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller " +
+			Remedy: []string{"choose another pod subnet: kubeadm init --pod-network-cidr, the CNI's own pool, and the " +
+				"controller " +
 				"manager's --cluster-cidr; existing pods keep theirs until they are created again"},
 		})
 	}

@@ -164,7 +164,9 @@ func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration
 }
 
 func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink event.Sink) {
-	namespaces := slices.SortedFunc(maps.Keys(due), func(a, b event.Namespace) int { return strings.Compare(a.Key, b.Key) })
+	namespaces := slices.SortedFunc(maps.Keys(due), func(a, b event.Namespace) int {
+		return strings.Compare(a.Key, b.Key)
+	})
 	tries := s.node.Tries(namespaces)
 	var obstacles []event.Obstacle
 	if slices.ContainsFunc(namespaces, func(in event.Namespace) bool { return tries[in].Unanswered() }) {

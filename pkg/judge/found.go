@@ -87,7 +87,8 @@ func (e *evidence) bridge(v *Verdict, f *event.Found) (own string) {
 	}
 	others := e.notMade(f.Others)
 	ports := f.Ports - (len(f.Others) - len(others))
-	says := fmt.Sprintf("; %s has %s and %s", f.Name, cmp.Or(strings.Join(f.Addresses, ", "), "no address"), count(ports, "port"))
+	addresses := cmp.Or(strings.Join(f.Addresses, ", "), "no address")
+	says := fmt.Sprintf("; %s has %s and %s", f.Name, addresses, count(ports, "port"))
 	own = v.Says + says
 	if len(f.Pods) > 0 {
 		says += fmt.Sprintf(", %d of pods: %s", f.OfPods, pods(f))
@@ -98,9 +99,11 @@ func (e *evidence) bridge(v *Verdict, f *event.Found) (own string) {
 	case f.Type != "bridge":
 		v.Remedy = ""
 	case ports == 0:
-		v.Remedy = fmt.Sprintf("run ip link delete %s: it has no port; the next ADD creates it with this node's address", f.Name)
+		v.Remedy = fmt.Sprintf("run ip link delete %s: it has no port; the next ADD creates it with this node's "+
+			"address", f.Name)
 	default:
-		v.Remedy = fmt.Sprintf("run ip -d link show master %s to find who uses its ports, which are no known pod's; if no one does, run ip link delete %s", f.Name, f.Name)
+		v.Remedy = fmt.Sprintf("run ip -d link show master %s to find who uses its ports, which are no known pod's; if "+
+			"no one does, run ip link delete %s", f.Name, f.Name)
 	}
 	if len(f.Pods) == 0 {
 		return ""
@@ -183,7 +186,8 @@ func module(v *Verdict, f *event.Found) {
 		v.Remedy = fmt.Sprintf("run modprobe %s; list it in /etc/modules-load.d, too", f.Name)
 	case event.ModuleAbsent:
 		v.Says += fmt.Sprintf("; kernel %s has no module %s", f.Kernel, f.Name)
-		v.Remedy = fmt.Sprintf("install the package with the further modules of kernel %s (linux-modules-extra, kernel-modules-extra), or start a kernel that has %s", f.Kernel, f.Name)
+		v.Remedy = fmt.Sprintf("install the package with the further modules of kernel %s (linux-modules-extra, "+
+			"kernel-modules-extra), or start a kernel that has %s", f.Kernel, f.Name)
 	case event.ModuleRemoved:
 		v.Says += fmt.Sprintf("; /lib/modules has no directory for the running kernel %s", f.Kernel)
 		v.Remedy = "restart the node: an upgrade removed the modules of the running kernel"

@@ -51,8 +51,10 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 			plain(t, remedyFor(who, who.Name, &model.Spent{State: state, Channel: function}))
 		}
 	}
-	for _, address := range []string{"10.0.0.1:6443", "127.0.0.1:6640", "192.0.2.7:5432", "[2001:db8::1]:443", "/run/a.sock",
-		"10.0.0.53:53", "10.0.0.7:2379", "10.0.0.67:67", "169.254.169.254:80", "127.0.0.1:50051", "127.0.0.1:10090", "127.0.0.1:6784"} {
+	for _, address := range []string{
+		"10.0.0.1:6443", "127.0.0.1:6640", "192.0.2.7:5432", "[2001:db8::1]:443", "/run/a.sock",
+		"10.0.0.53:53", "10.0.0.7:2379", "10.0.0.67:67", "169.254.169.254:80", "127.0.0.1:50051", "127.0.0.1:10090", "127.0.0.1:6784",
+	} {
 		for _, errno := range []string{"ECONNREFUSED", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EACCES"} {
 			plain(t, refusal(&model.Connection{Address: address, Error: errno}).Remedy)
 		}

@@ -37,7 +37,8 @@ func unstartable(p *event.Program) *Verdict {
 		Remedy: p.Remedy(),
 	}
 	if v.Remedy == "" {
-		v.Remedy = fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", p.Name)
+		v.Remedy = fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the "+
+			"folder", p.Name)
 	}
 	if p.Fault == event.FaultAbsent {
 		v.Report = "containerd/containerd#8419"

@@ -111,7 +111,8 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		}
 	case l.Gone:
 		v.Says += fmt.Sprintf("; pid %d, which wrote it, is gone", l.Maker.PID)
-		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is gone", remove, text.Shell(p.Path), l.Maker.PID)
+		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is "+
+			"gone", remove, text.Shell(p.Path), l.Maker.PID)
 	default:
 		v.Says += fmt.Sprintf("; %s (pid %d) wrote it", l.Maker.Name, l.Maker.PID)
 		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does while %s exists",

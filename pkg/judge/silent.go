@@ -28,18 +28,24 @@ func silent(c *model.Connection, plugin string) string {
 	host := to.Addr().String()
 	switch port := to.Port(); {
 	case host == "169.254.169.254" || host == "fd00:ec2::254":
-		return fmt.Sprintf("run ip route get %s and nft list ruleset, and remove what keeps this node from the cloud's metadata service: "+
+		return fmt.Sprintf("run ip route get %s and nft list ruleset, and remove what keeps this node from the cloud's "+
+			"metadata service: "+
 			"curl -m 2 http://%s/ must answer on it", host, to)
 	case isAPIServerAddress(to):
-		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and repair what fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
+		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and repair what " +
+			"fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
 	case port == 53:
-		return fmt.Sprintf("bring back the DNS server at %s, or name another nameserver in this node's /etc/resolv.conf: dig @%s -p 53 . must answer on it", c.Address, host)
+		return fmt.Sprintf("bring back the DNS server at %s, or name another nameserver in this node's "+
+			"/etc/resolv.conf: dig @%s -p 53 . must answer on it", c.Address, host)
 	case port == 2379 || port == 4001:
-		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and repair what it reports: a member that is down, no leader, a slow disk", c.Address)
+		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and repair what "+
+			"it reports: a member that is down, no leader, a slow disk", c.Address)
 	case port == 67 || port == 547:
-		return fmt.Sprintf("start the DHCP server or relay at %s, and read its log of that time: it may have no free lease for this network", host)
+		return fmt.Sprintf("start the DHCP server or relay at %s, and read its log of that time: it may have no free "+
+			"lease for this network", host)
 	case to.Addr().IsLoopback():
-		return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if /proc/PID/status says State: T, else read its log of that time", port)
+		return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if "+
+			"/proc/PID/status says State: T, else read its log of that time", port)
 	}
 	return ""
 }
@@ -49,8 +55,11 @@ type service struct{ plugins, address, remedy string }
 
 func services() []service {
 	return []service{
-		{"aws-cni", "127.0.0.1:50051", "read /var/log/aws-routed-eni/ipamd.log of that time; delete the pod aws-node of this node if ipamd hangs: its DaemonSet starts a new one"},
-		{"azure-ipam azure-vnet", "127.0.0.1:10090", "read the log of azure-cns on this node (kubectl -n kube-system logs POD); delete its pod if it hangs: its DaemonSet starts a new one"},
-		{"weave-net weave-ipam", "127.0.0.1:6784", "run kubectl -n kube-system exec POD -c weave -- /home/weave/weave --local status ipam for the weave-net pod of this node; delete that pod if it hangs"},
+		{"aws-cni", "127.0.0.1:50051", "read /var/log/aws-routed-eni/ipamd.log of that time; delete the pod aws-node " +
+			"of this node if ipamd hangs: its DaemonSet starts a new one"},
+		{"azure-ipam azure-vnet", "127.0.0.1:10090", "read the log of azure-cns on this node (kubectl -n kube-system " +
+			"logs POD); delete its pod if it hangs: its DaemonSet starts a new one"},
+		{"weave-net weave-ipam", "127.0.0.1:6784", "run kubectl -n kube-system exec POD -c weave -- /home/weave/weave " +
+			"--local status ipam for the weave-net pod of this node; delete that pod if it hangs"},
 	}
 }

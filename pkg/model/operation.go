@@ -141,7 +141,7 @@ type Call struct {
 	NeverRun []string
 	// nil if not examined.
 	Programs *event.Programs
-	Found *event.Found
+	Found    *event.Found
 	// When the runtime began to remove the network of a sandbox that never ran, although every plugin had succeeded.
 	Undone     int64
 	LockFiles  map[string]*event.LockFile

@@ -39,14 +39,10 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.lockFile(b)
 	case *event.Readiness:
 		t.pods.Readiness(e.Time, b, t.node)
-	case *event.Runtime:
-		t.node.Runtime = *b
-	case *event.Registered:
-		t.nri, t.registered = true, b.PID
 	case *event.Degraded:
 		return t.degraded(b)
-	case *event.Clock:
-		t.node.Mono, t.node.Wall = e.Time, b.Wall
+	case *event.Clock, *event.Runtime, *event.Registered:
+		t.machine(e.Time, b)
 	case *event.Detail:
 		t.detail(b)
 	case *event.Agent:
@@ -61,6 +57,17 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.doing(e.Time, b)
 	}
 	return nil
+}
+
+func (t *Timeline) machine(now int64, body event.Body) {
+	switch b := body.(type) {
+	case *event.Clock:
+		t.node.Mono, t.node.Wall = now, b.Wall
+	case *event.Runtime:
+		t.node.Runtime = *b
+	case *event.Registered:
+		t.nri, t.registered = true, b.PID
+	}
 }
 
 func (t *Timeline) lockFile(b *event.LockFile) {

@@ -79,7 +79,8 @@ func named(loaded []fact.Loaded, w event.Want) string {
 		case w.Kind == event.FoundMaster:
 		case len(l.Bridges) > 0:
 			return l.Bridges[0]
-		case slices.Contains(l.Delegates, "bridge") || slices.ContainsFunc(l.Plugins, func(p event.Plugin) bool { return p.Type == "bridge" }):
+		case slices.Contains(l.Delegates, "bridge") ||
+			slices.ContainsFunc(l.Plugins, func(p event.Plugin) bool { return p.Type == "bridge" }):
 			return "cni0" // the plugin's default
 		}
 	}

@@ -96,8 +96,10 @@ func TestStaleLeasesAreCounted(t *testing.T) {
 	f.Held.Value = leak.Look{
 		Time: now, Alive: map[string]bool{"alive": true}, Total: map[string]int{"pods": 4, "other": 9},
 		Leases: []leak.Lease{
-			{Network: "pods", ContainerID: "alive", Since: now.Add(-time.Hour)}, {Network: "pods", ContainerID: "gone", Since: now.Add(-time.Hour)},
-			{Network: "pods", ContainerID: "begins", Since: now}, {Network: "other", ContainerID: "gone", Since: now.Add(-time.Hour)},
+			{Network: "pods", ContainerID: "alive", Since: now.Add(-time.Hour)},
+			{Network: "pods", ContainerID: "gone", Since: now.Add(-time.Hour)},
+			{Network: "pods", ContainerID: "begins", Since: now},
+			{Network: "other", ContainerID: "gone", Since: now.Add(-time.Hour)},
 		},
 	}
 	harness.DeepEqual(t, leases(f, "pods"), event.Found{Name: "pods", Leased: 4, Stale: 1})

@@ -93,7 +93,7 @@ func TestThingsThatAreGone(t *testing.T) {
 	run(`ip link set lo up; ip link add br0 type bridge; ip link add v0 type veth peer name v1; ip link set v0 master br0 up; ip link set br0 up
 		ip addr add 10.0.0.1/24 dev br0; ip rule add from 10.0.0.5 lookup 7; ip rule add iif v0 lookup 8; ip route add 10.0.0.5/32 dev br0; ip route add default via 10.0.0.9 table 7
 		ip -6 rule add to fd00::5 lookup 9; iptables-legacy -t nat -N ` + ports + `; iptables-legacy -t nat -A ` + ports + ` -j RETURN; iptables-nft -t nat -N ` + masq + `; iptables-nft -t nat -A ` + masq + ` -j RETURN`)
-	set := append(mapped, "port v0 of br0", "address 10.0.0.1/24 dev br0", "rule from 10.0.0.5/32 lookup 7", "rule dev v0 lookup 8", "route 10.0.0.5/32", "route default table 7", "rule to fd00::5/128 lookup 9")
+	set := append(slices.Clone(mapped), "port v0 of br0", "address 10.0.0.1/24 dev br0", "rule from 10.0.0.5/32 lookup 7", "rule dev v0 lookup 8", "route 10.0.0.5/32", "route default table 7", "rule to fd00::5/128 lookup 9")
 	gone := func() (names []string) {
 		f := &fact.Facts{}
 		f.Held.Value.Living = []leak.Attachment{{ContainerID: "abc", Set: mapped}}
@@ -130,7 +130,7 @@ func name(t *testing.T, thing string) string {
 	t.Helper()
 	m := regexp.MustCompile(`^chain (CNI-(DN-)?[0-9a-f]+)` + or).FindStringSubmatch(thing)
 	if m == nil || len(m[1]) != 28 {
-		t.Fatal(fmt.Sprintf("%q", thing))
+		t.Fatalf("%q", thing)
 	}
 	return m[1]
 }

@@ -157,7 +157,10 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 		return nil
 	}
 	defer unix.Close(top)
-	within := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	within := &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
 	for _, key := range fact.CiliumSettings() {
 		file := strings.TrimPrefix(filepath.Join(dir, key), "/")
 		at, err := unix.Openat2(top, file, within)
