@@ -18,21 +18,25 @@ import (
 
 // longTable makes a network namespace whose legacy nat table has 30,000 rules.
 func longTable(s *scene) func() {
-	remove := func() { _ = exec.Command("ip", "netns", "del", rulesNetns).Run() }
-	remove() // left by a killed test
-	s.run("ip", "netns", "add", rulesNetns)
 	rules := []byte("*nat\n:CNISCOPE - [0:0]\n")
 	for i := range 30_000 {
 		rules = fmt.Appendf(rules, "-A CNISCOPE -s 10.0.%d.%d -j RETURN\n", i/256, i%256)
 	}
-	fill := exec.Command("ip", "netns", "exec", rulesNetns, "iptables-legacy-restore")
-	fill.Stdin = bytes.NewReader(append(rules, "COMMIT\n"...))
-	out, err := fill.CombinedOutput()
+	// A mount of it would be in the mount namespace of this test only.
+	holder := exec.CommandContext(s.ctx, "unshare", "--net", "sh", "-c", "iptables-legacy-restore && echo && exec sleep inf")
+	holder.Stdin = bytes.NewReader(append(rules, "COMMIT\n"...))
+	filled, err := holder.StdoutPipe()
 	harness.Check(s.T, err)
-	if len(out) > 0 {
-		s.Log(string(out))
+	harness.Check(s.T, holder.Start())
+	if _, err := filled.Read(make([]byte, 1)); err != nil {
+		s.Fatalf("filling the table: %v", err)
 	}
-	return remove
+	_ = os.Remove(rulesNetns) // left by a killed test
+	harness.Check(s.T, os.Symlink(fmt.Sprintf("/proc/%d/ns/net", holder.Process.Pid), rulesNetns))
+	return func() {
+		_ = holder.Process.Kill()
+		_ = holder.Wait()
+	}
 }
 
 // fewProcesses makes a cgroup that allows one process.

@@ -29,7 +29,7 @@ const (
 	silentDNS   = "127.0.6.53:53"
 	ovnSocket   = incidentDir + "/ovn-cni-server.sock"
 	deafAddress = "127.0.6.44:443"
-	rulesNetns  = "cniscope-rules"
+	rulesNetns  = incidentDir + "/netns"
 )
 
 // reporters are names under which this program is a chained plugin that does what its configuration's key "does" names.
@@ -121,7 +121,7 @@ var doings = map[string]func() error{
 		return fmt.Errorf(`error getting ClusterInformation: Get "https://10.152.183.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2023-06-16T22:41:21+12:00 is before 2023-06-16T11:39:43Z`)
 	},
 	"ADD table": func() error {
-		return harness.Within("/run/netns/"+rulesNetns, func() error {
+		return harness.Within(rulesNetns, func() error {
 			for range 8 {
 				if err := exec.Command("iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN").Run(); err != nil {
 					return err
