@@ -132,6 +132,8 @@ func (c *place) Close() error {
 
 type placeKey struct{}
 
+func placeOf(r *http.Request) *place { return r.Context().Value(placeKey{}).(*place) }
+
 func withPlace(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -142,7 +144,7 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 // keeping protects a place until h, which bounds its requests, starts to answer.
 func keeping(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Context().Value(placeKey{}).(*place).becomes(working)
+		placeOf(r).becomes(working)
 		if r.ContentLength != 0 { // http.Server must not wait for a body
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		}

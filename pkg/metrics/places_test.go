@@ -73,7 +73,8 @@ func again(do func() bool) {
 func patient(t *testing.T) *listening {
 	t.Helper()
 	ok := func() (string, bool) { return "ok", true }
-	s, err := listen("127.0.0.1:0", "", Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
+	h := Checks{ok, ok}.with(newTest(busy).Handler())
+	s, err := listen(Where{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler))
 	harness.Check(t, err)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -59,8 +60,8 @@ func TestMetricsForSomeHealthForAll(t *testing.T) {
 	ok := func() (string, bool) { return "ok", true }
 	path, mine := secure(t, true)
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0", ":0"} {
-		s, err := Serve(Where{Listen: address, Health: address, WebConfig: path}, newTest(busy).Handler(), Checks{ok, ok},
-			slog.New(slog.DiscardHandler))
+		where := Where{Listen: address, Health: address, WebConfig: path, User: peer.UID}
+		s, err := Serve(where, newTest(busy).Handler(), Checks{ok, ok}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(address, err)
 		}
@@ -91,7 +92,8 @@ func TestMetricsForSomeHealthForAll(t *testing.T) {
 func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	path, mine := secure(t, false)
 	ok := func() (string, bool) { return "ok", true }
-	s, err := listen("127.0.0.1:0", path, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
+	where := Where{Listen: "127.0.0.1:0", WebConfig: path, User: peer.UID}
+	s, err := listen(where, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
 	harness.Check(t, err)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
@@ -126,7 +128,8 @@ func TestABrokenWebConfigurationServesNobody(t *testing.T) {
 // Before: crypto/tls buffered what it had of a long message, so 1,000 strangers took more memory than cniscope may.
 func TestAHandshakeHasALimitedLength(t *testing.T) {
 	path, _ := secure(t, false)
-	s, err := listen("127.0.0.1:0", path, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	where := Where{Listen: "127.0.0.1:0", WebConfig: path, User: peer.UID}
+	s, err := listen(where, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	harness.Check(t, err)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))

@@ -34,6 +34,8 @@ type Where struct {
 	Health string
 	// WebConfig is the file of Listen's access rules; empty allows all.
 	WebConfig string
+	// User returns who made a connection, if it was made in this network namespace. WebConfig needs it.
+	User func(*net.TCPConn) (uid uint32, ok bool)
 }
 
 // Server serves /metrics, /healthz and /readyz.
@@ -47,11 +49,11 @@ type listening struct {
 // Serve listens until Close. Ports below 1024 need a capability dropped later.
 func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
 	s := new(Server)
-	if err := s.add("metrics.listen", where.Listen, where.WebConfig, checks.with(metrics), log); err != nil {
+	if err := s.add("metrics.listen", where, checks.with(metrics), log); err != nil {
 		return nil, err
 	}
 	if where.Health != "" {
-		if err := s.add("metrics.health_listen", where.Health, "", checks.mux(), log); err != nil {
+		if err := s.add("metrics.health_listen", Where{Listen: where.Health}, checks.mux(), log); err != nil {
 			return nil, errors.Join(err, s.Close(context.Background()))
 		}
 	}
@@ -74,8 +76,8 @@ func (c Checks) with(metrics http.Handler) http.Handler {
 	return mux
 }
 
-func (s *Server) add(option, address, webConfig string, h http.Handler, log *slog.Logger) error {
-	l, err := listen(address, webConfig, h, log)
+func (s *Server) add(option string, where Where, h http.Handler, log *slog.Logger) error {
+	l, err := listen(where, h, log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}
@@ -83,16 +85,17 @@ func (s *Server) add(option, address, webConfig string, h http.Handler, log *slo
 	return nil
 }
 
-func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*listening, error) {
+func listen(where Where, h http.Handler, log *slog.Logger) (*listening, error) {
 	var secure *tls.Config
-	if webConfig != "" {
-		site, err := webconfig.New(webConfig, h, log)
+	if where.WebConfig != "" {
+		source := func(r *http.Request) string { return where.source(placeOf(r).TCPConn) }
+		site, err := webconfig.New(where.WebConfig, h, source, log)
 		if err != nil {
 			return nil, fmt.Errorf("the web configuration, metrics.web_config: %w", err)
 		}
 		h, secure = site, site.TLS()
 	}
-	socket, err := net.Listen("tcp", address)
+	socket, err := net.Listen("tcp", where.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("%w; set another address, or stop who listens there (ss -ltnp names it)", err)
 	}
@@ -112,7 +115,7 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 	// One answer per connection: clients that do not read could occupy all CPUs.
 	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
-		places.listener = newTurnstile(socket.(*net.TCPListener))
+		places.listener = newTurnstile(socket.(*net.TCPListener), where.source)
 		l.listener = tls.NewListener(places, secure)
 	}
 	return l, nil

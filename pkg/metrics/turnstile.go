@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/webconfig"
 )
 
@@ -23,6 +22,7 @@ const (
 // strangers that connect all the time cannot keep a scraper out.
 type turnstile struct {
 	*net.TCPListener
+	source   func(*net.TCPConn) string
 	turns    webconfig.Turns
 	admitted chan *net.TCPConn
 	failed   chan error
@@ -30,8 +30,11 @@ type turnstile struct {
 	once     sync.Once
 }
 
-func newTurnstile(l *net.TCPListener) *turnstile {
-	q := &turnstile{TCPListener: l, turns: webconfig.Turns{Max: waitingMax}, admitted: make(chan *net.TCPConn), failed: make(chan error), done: make(chan struct{})}
+func newTurnstile(l *net.TCPListener, source func(*net.TCPConn) string) *turnstile {
+	q := &turnstile{
+		TCPListener: l, source: source, turns: webconfig.Turns{Max: waitingMax},
+		admitted: make(chan *net.TCPConn), failed: make(chan error), done: make(chan struct{}),
+	}
 	go q.fill()
 	return q
 }
@@ -52,7 +55,7 @@ func (q *turnstile) fill() {
 }
 
 func (q *turnstile) wait(c *net.TCPConn) {
-	if q.turns.Take(q.done, sourceOf(c)) {
+	if q.turns.Take(q.done, q.source(c)) {
 		select {
 		case q.admitted <- c:
 			return
@@ -62,9 +65,9 @@ func (q *turnstile) wait(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// sourceOf returns a user of this network namespace, or a network.
-func sourceOf(c *net.TCPConn) string {
-	if uid, ok := peer.UID(c); ok {
+// source is a user of this network namespace, or a network.
+func (w Where) source(c *net.TCPConn) string {
+	if uid, ok := w.User(c); ok {
 		return fmt.Sprint("uid ", uid)
 	}
 	return webconfig.Source(c.RemoteAddr().String())

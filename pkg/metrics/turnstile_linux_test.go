@@ -1,13 +1,21 @@
 package metrics
 
 import (
+	"context"
+	"io"
+	"log/slog"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -17,7 +25,7 @@ func TestAScraperAmongStrangersThatConnect(t *testing.T) {
 	const strangers = waitingMax + 50
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Check(t, err)
-	q := newTurnstile(l.(*net.TCPListener))
+	q := newTurnstile(l.(*net.TCPListener), Where{User: peer.UID}.source)
 	defer q.Close()
 	var refused atomic.Int32
 	for _, c := range dialAs(t, 65534, strangers, l.Addr().String()) {
@@ -43,6 +51,37 @@ func TestAScraperAmongStrangersThatConnect(t *testing.T) {
 		if n == 100 {
 			t.Fatal("100 strangers had their turns first")
 		}
+	}
+}
+
+// A password waits for its turn as the user who sent it.
+func TestAPasswordIsOfAUser(t *testing.T) {
+	harness.Root(t)
+	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.MinCost)
+	harness.Check(t, err)
+	path := filepath.Join(t.TempDir(), "web.yml")
+	harness.Check(t, os.WriteFile(path, []byte("basic_auth_users:\n  prometheus: "+string(hash)+"\n"), 0o600))
+	users := make(chan uint32, 1)
+	where := Where{Listen: "127.0.0.1:0", WebConfig: path, User: func(c *net.TCPConn) (uint32, bool) {
+		uid, ok := peer.UID(c)
+		users <- uid
+		return uid, ok
+	}}
+	s, err := Serve(where, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
+	harness.Check(t, err)
+	defer func() { _ = s.Close(context.Background()) }()
+	stranger := dialAs(t, 65534, 1, s.Address())[0]
+	_, err = io.WriteString(stranger, "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp4\r\n\r\n")
+	harness.Check(t, err)
+	_, err = io.ReadAll(stranger)
+	harness.Check(t, err)
+	select {
+	case uid := <-users:
+		if uid != 65534 {
+			t.Errorf("it waited as user %d", uid)
+		}
+	default:
+		t.Error("it waited with all of its network")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/metrics"
+	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -30,7 +31,9 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 		Version: n.version, Sources: sources.sources, Log: n.log,
 		Look: func() metrics.Snapshot { return look(n, sources) },
 	})}
-	where := metrics.Where{Listen: o.Metrics.Listen, Health: o.Metrics.HealthListen, WebConfig: o.Metrics.WebConfig}
+	where := metrics.Where{
+		Listen: o.Metrics.Listen, Health: o.Metrics.HealthListen, WebConfig: o.Metrics.WebConfig, User: peer.UID,
+	}
 	checks := metrics.Checks{Alive: n.alive, Ready: func() (string, bool) { return n.ready(sources) }}
 	var err error
 	if t.server, err = metrics.Serve(where, t.counts.Handler(), checks, n.log); err != nil {

@@ -28,6 +28,7 @@ type Site struct {
 	log     *slog.Logger
 	toolkit http.Handler // calls pass if allowed
 	handler http.Handler
+	source  func(*http.Request) string
 	tls     bool
 
 	mu     sync.Mutex
@@ -40,15 +41,16 @@ type Site struct {
 	turns  Turns
 }
 
-// New reads the file. Later changes apply; if TLS is added or removed, all requests are refused.
-func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
+// New reads the file. Later changes apply; if TLS is added or removed, all requests are refused. Unknown credentials
+// delay others of their source.
+func New(path string, next http.Handler, source func(*http.Request) string, log *slog.Logger) (*Site, error) {
 	toolkit, config, _, err := load(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &Site{
-		path: path, log: log, toolkit: toolkit, handler: next, tls: config != nil, config: config, read: time.Now(),
-		known: map[[32]byte]bool{},
+		path: path, log: log, toolkit: toolkit, handler: next, source: source, tls: config != nil, config: config,
+		read: time.Now(), known: map[[32]byte]bool{},
 	}
 	_, err = rand.Read(s.secret[:])
 	return s, err
@@ -102,7 +104,7 @@ func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
 	}
 	key := s.key(shown)
 	if !s.right(key) {
-		if !s.turns.Take(r.Context().Done(), Source(r.RemoteAddr)) {
+		if !s.turns.Take(r.Context().Done(), s.source(r)) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many passwords are being checked", http.StatusTooManyRequests)
 			return false
