@@ -35,6 +35,14 @@ func wordlike(name string) bool {
 // maxTyped is TASK_COMM_LEN without the NUL.
 const maxTyped = 15
 
+// named reports whether a key or a part of a path is public. A long name consists of listed words: secrets of short
+// pieces have single letters, adjacent separators or more numbers.
+func (c *Call) named(s string) bool {
+	return (len(s) < window || countDigits(s) <= 1 && typed.MatchString(s)) && c.form(s, true)
+}
+
+var typed = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]+((/\.?|[-_.])[A-Za-z][A-Za-z0-9]+)*$`)
+
 // Argument reports whether an interface, table or chain in arguments may stay.
 func (c *Call) Argument(s string) bool {
 	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"strconv"
 	"strings"
@@ -55,6 +56,62 @@ func spellings(v string, give func([]byte)) {
 			give(encoding.AppendEncode(nil, padded)[(before*8+5)/6:])
 		}
 	}
+}
+
+type needles map[uint64]struct{}
+
+func (n needles) add(s string) {
+	for w := range windows(s) {
+		n[w] = struct{}{}
+	}
+}
+
+func (n needles) in(s string) bool {
+	for w := range windows(s) {
+		if _, is := n[w]; is {
+			return true
+		}
+	}
+	return false
+}
+
+func windows(s string) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		var w uint64
+		for i := range len(s) {
+			if w = w<<8 | uint64(s[i]); i >= window-1 && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+func lower(s string) string {
+	for i := range len(s) {
+		if isUpper(s[i]) {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if isUpper(b[i]) {
+					b[i] |= 0x20
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+// fold keeps only letters and digits, which quoting does not change.
+func fold(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		if ch := s[i]; isLetter(ch) {
+			b = append(b, ch|0x20)
+		} else if isDigit(ch) || ch >= 0x80 {
+			b = append(b, ch)
+		}
+	}
+	return string(b)
 }
 
 type sieve struct {

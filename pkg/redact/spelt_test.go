@@ -58,6 +58,10 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		`{"x":"{\"password\":\"correct horse\"}"}`:                "correct horse",
 		`{"type":"portmap","prevResult":{"password":"abcdefgh"}}`: "abcdefgh",
 		`{"a":[{"type":"x"}],"password":"correct horse"}`:         "correct horse",
+		`{"pools":{"gi7ha53.-bug":{}}}`:                           "gi7ha53.-bug",
+		`{"pools":{"f_we.h-n_bug":{}}}`:                           "f_we.h-n_bug",
+		`{"file":"/tree5/ns2/r64"}`:                               "/tree5/ns2/r64",
+		`{"file":"/me26:bat59/kubernetes/a1:/b2"}`:                "/me26:bat59",
 	} {
 		var c Call
 		c.Configuration([]byte(configuration))
@@ -71,6 +75,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		`{"prevResult":{"interfaces":[{"name":"veth1a2b3c4d"},{"name":"eth0","sandbox":"/var/run/netns/cni-x"}]}}`: "no link veth1a2b3c4d",
 		`{"server":"https://[fd00:1234:5678::1]:443"}`:                                                             "dial fd00:1234:5678::1",
 		`{"ipam":{"type":"dhcp","daemonSocketPath":"/tmp/Xq7Canary9ZtSecret/001/dhcp.sock"}}`:                      "dial unix dhcp.sock",
+		`{"assign_ipv4":"true","file":"/root/.kube/config","eth0":{},"k8s_api_root":{}}`:                           "no assign_ipv4 for eth0 or k8s_api_root in /root/.kube/config",
 		`{"authFile":"x","ipam":{"type":"static","addresses":[{"address":"10.1.2.3/24"}]}}`:                        "no address 10.1.2.3/24",
 	} {
 		var c Call

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"iter"
 	"net/url"
 	"regexp"
 	"slices"
@@ -132,7 +131,7 @@ func (c *Call) object(in *json.Decoder, at place) {
 		if !is { // end of the object
 			return
 		}
-		if !c.form(key, true) {
+		if !c.named(key) && !c.names[key] && !c.public(key, place{}) {
 			c.value(key)
 		}
 		c.next(in, place{
@@ -202,24 +201,47 @@ func nested(key string) bool {
 
 // path adds what Path would redact, also of a PATH.
 func (c *Call) path(v string) {
-	for path := range strings.SplitSeq(v, ":") {
-		parts, rest := strings.Split(path, "/"), true
+	all := strings.Split(v[1:], ":/")
+	if !slices.ContainsFunc(all, func(path string) bool { return system(strings.Split("/"+path, "/")) }) {
+		all = []string{v[1:]}
+	}
+	for _, path := range all {
+		parts, from := strings.Split("/"+path, "/"), 0
+		if system(parts) {
+			c.untyped(parts)
+			continue
+		}
 		for i, part := range parts {
-			switch {
-			case part == "" || c.names[part] || c.form(part, true):
-			case !system(parts[:i]):
-				if c.value(part); rest && i > 0 { // numbers may spell its slashes, too
-					c.value("/" + strings.Join(parts[i:], "/"))
-				}
-				rest = false
-			default:
-				for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune("-._", r) }) {
-					if !wordlike(piece) {
-						c.value(piece)
-					}
-				}
+			switch named := c.named(part); {
+			case c.names[part], named && len(part) >= window:
+				c.together(parts[from:i])
+				from = i + 1
+			case !named:
+				c.value(part)
 			}
 		}
+		c.together(parts[from:])
+	}
+}
+
+// untyped adds what does not look typed in a path below a standard directory.
+func (c *Call) untyped(parts []string) {
+	for _, part := range parts {
+		if c.names[part] || c.form(part, true) {
+			continue
+		}
+		for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune("-._", r) }) {
+			if !wordlike(piece) {
+				c.value(piece)
+			}
+		}
+	}
+}
+
+// together adds consecutive parts, with the slashes around them, unless they are one name: each part may be short.
+func (c *Call) together(parts []string) {
+	if s := strings.Join(parts, "/"); !c.named(strings.Trim(s, "/")) {
+		c.secret("/" + s + "/")
 	}
 }
 
@@ -335,60 +357,4 @@ func (c *Call) index() {
 		c.folded.add(fold(v))
 	}
 	c.indexed, c.asked = len(c.values), nil
-}
-
-type needles map[uint64]struct{}
-
-func (n needles) add(s string) {
-	for w := range windows(s) {
-		n[w] = struct{}{}
-	}
-}
-
-func (n needles) in(s string) bool {
-	for w := range windows(s) {
-		if _, is := n[w]; is {
-			return true
-		}
-	}
-	return false
-}
-
-func windows(s string) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		var w uint64
-		for i := range len(s) {
-			if w = w<<8 | uint64(s[i]); i >= window-1 && !yield(w) {
-				return
-			}
-		}
-	}
-}
-
-func lower(s string) string {
-	for i := range len(s) {
-		if isUpper(s[i]) {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if isUpper(b[i]) {
-					b[i] |= 0x20
-				}
-			}
-			return string(b)
-		}
-	}
-	return s
-}
-
-// fold keeps only letters and digits, which quoting does not change.
-func fold(s string) string {
-	b := make([]byte, 0, len(s))
-	for i := range len(s) {
-		if ch := s[i]; isLetter(ch) {
-			b = append(b, ch|0x20)
-		} else if isDigit(ch) || ch >= 0x80 {
-			b = append(b, ch)
-		}
-	}
-	return string(b)
 }
