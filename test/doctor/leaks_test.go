@@ -161,7 +161,7 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 		harness.Check(t, os.Remove(file))
 	}
 	harness.Until(n, "the sandbox is found", func() bool { return len(stuck(doctor.Problem)) > 0 })
-	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "the configuration of network pods is gone", "pod shop/web-0", "libcni's cache", ids[0])
+	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "DEL needs the configuration of network pods, which is gone", "pod shop/web-0", "libcni's cache", ids[0])
 	harness.Check(t, s.WaitLog(n.ctx, "sandboxes cannot be stopped", 1))
 	why := exec.Command(program, "why", "shop/web-0", "--config", s.Config())
 	out, err := why.Output()

@@ -18,7 +18,7 @@ func TestWhatAnotherCNILeftBehindIsFound(t *testing.T) {
 	s.silent("leftovers")
 	s.inside("ip", "link", "add", "flannel.1", "type", "bridge")
 	s.rules("iptables-nft", "FLANNEL-POSTRTG")
-	s.finds("leftovers", doctor.Warning, "Flannel is not used here", "interface flannel.1", "nftables ip nat: 1 chain", "used: "+n.rig.Networks()[0].Name, "ip link delete flannel.1")
+	s.finds("leftovers", doctor.Warning, "Flannel does not run here", "interface flannel.1", "nftables ip nat: 1 chain", "used: "+n.rig.Networks()[0].Name, "ip link delete flannel.1")
 
 	// A CNI in use leaves no leftovers: its agent runs, or its network is loaded.
 	agent := s.start("flanneld", "nsenter", "--net="+s.netns, s.named("flanneld"), "600")
