@@ -66,7 +66,7 @@ func makePair(r *rand.Rand) pair {
 // like a path.
 func makeShort(r *rand.Rand) (p pair) {
 	var b strings.Builder
-	b.WriteString([]string{"", "/", "_"}[r.IntN(3)])
+	b.WriteString([]string{"", "/", "_", "//"}[r.IntN(4)])
 	all := strings.Fields(list)
 	for b.Len() < 12 || r.IntN(3) > 0 {
 		word := all[r.IntN(len(all))]
@@ -78,7 +78,7 @@ func makeShort(r *rand.Rand) (p pair) {
 		}
 		fmt.Fprint(&b, word, r.IntN(1000))
 		for n := r.IntN(2); n >= 0; n-- {
-			b.WriteByte("-_./:"[r.IntN(5)])
+			b.WriteByte("-_./: "[r.IntN(6)])
 		}
 	}
 	p.secret = b.String()

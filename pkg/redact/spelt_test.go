@@ -61,6 +61,8 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		`{"pools":{"gi7ha53.-bug":{}}}`:                           "gi7ha53.-bug",
 		`{"pools":{"f_we.h-n_bug":{}}}`:                           "f_we.h-n_bug",
 		`{"file":"/tree5/ns2/r64"}`:                               "/tree5/ns2/r64",
+		`{"url":"https://root://8k/x7c@10.0.0.1"}`:                "0x2f2f 0x386b 0x2f78 0x3763",
+		`{"text":"a7 /x  k  c4"}`:                                 "0x6137 0x202f 0x7820 0x206b",
 		`{"file":"/me26:bat59/kubernetes/a1:/b2"}`:                "/me26:bat59",
 	} {
 		var c Call

@@ -245,17 +245,15 @@ func (c *Call) together(parts []string) {
 	}
 }
 
+// paths returns a value without system paths among its words.
 func (c *Call) paths(v string) string {
-	if !strings.Contains(v, " /") {
-		return v
-	}
-	return strings.Join(slices.DeleteFunc(strings.Fields(v), func(word string) bool {
-		is := system(strings.Split(word, "/"))
-		if is {
+	for word := range strings.FieldsSeq(v) {
+		if system(strings.Split(word, "/")) {
 			c.path(word)
+			v = strings.Replace(v, word, "", 1)
 		}
-		return is
-	}), " ")
+	}
+	return v
 }
 
 // Confidential reports whether a key names a secret.
@@ -281,9 +279,9 @@ func Confidential(key string) bool {
 	return false
 }
 
-// common matches public parts of a value: addresses, schemes, PEM headers.
+// common matches public parts of a value: addresses, schemes (a password may begin with "//"), PEM headers.
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?` +
-	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
+	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|(?:^|[ ,;="'])[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
 // value adds a confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
