@@ -44,7 +44,7 @@ func remembering(t *testing.T, recording string) (options string) {
 	p.FlushEach(h.Take)
 	dir := t.TempDir()
 	calls := func() []control.Call { return nil }
-	answerAt(t, dir, control.Handlers{ReadHandlers: control.ReadHandlers{Calls: calls, Operations: h.Operations, Spans: h.Whole}})
+	answerAt(t, dir, control.Handlers{ReadHandlers: control.ReadHandlers{Calls: calls, Node: func() control.Node { return control.Node{} }, Operations: h.Operations, Spans: h.Whole}})
 	options = filepath.Join(dir, "cniscope.toml")
 	harness.Check(t, os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600))
 	return options

@@ -74,7 +74,7 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 func TestABurstKeepsSlowAndFailedPods(t *testing.T) {
 	const pods, slow, failed = 30, "5", "0" // the last digit of the pod's name
 	s := set(t, rig.Options{Plugins: map[string][]byte{
-		"mixed": rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then case "$CNI_ARGS" in ` +
+		"mixed": rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then case "$CNI_ARGS;" in ` +
 			`*K8S_POD_NAME=burst-?-` + slow + `\;*|*K8S_POD_NAME=burst-?-?` + slow + `\;*) sleep 1;; ` +
 			`*K8S_POD_NAME=burst-?-` + failed + `\;*|*K8S_POD_NAME=burst-?-?` + failed + `\;*) fail 999 "no policy for this pod";; esac; fi`),
 	}}, "[slow]\ncall = \"900ms\"\n[sampling]\nratio = 1.0\n")
