@@ -32,7 +32,6 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// removeRules lists commands for each mode of kube-proxy, and both families of addresses.
 func removeRules() []string {
 	return []string{
 		"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | " +

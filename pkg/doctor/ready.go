@@ -73,9 +73,8 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 			len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
-	return event.LackStatus, "the plugins' STATUS reports that the network is not " +
-		"ready", []string{"start the CNI's agent: cni-agent and " +
-		"network-pods name it"}
+	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
+		[]string{"start the CNI's agent: cni-agent and network-pods name it"}
 }
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {

@@ -144,7 +144,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// due returns the pods to look at and the time until the next are due.
 func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

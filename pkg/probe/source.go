@@ -64,7 +64,6 @@ func (s *Source) Switch(off bool, detail Detail) {
 	}
 }
 
-// current returns the options, and a context that ends when they change.
 func (s *Source) current(ctx context.Context) (context.Context, Options) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

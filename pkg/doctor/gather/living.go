@@ -88,7 +88,6 @@ func Gone(ctx context.Context, o fact.Options, held []leak.Attachment, sandboxes
 	return found
 }
 
-// goneFrom compares what living pods were given with the node.
 func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 	var living []leak.Attachment // one for each sandbox
 	at := map[string]int{}

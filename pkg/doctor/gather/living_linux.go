@@ -124,7 +124,6 @@ type neighbor struct {
 	index        int // of its interface
 }
 
-// permanent reads /proc/PID/net/arp, and the interfaces' indexes in igmp.
 func permanent(pid int) (all []neighbor) {
 	read := func(name string) []string {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))

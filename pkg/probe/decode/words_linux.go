@@ -35,7 +35,6 @@ func lastWords(said string) (words, file, line string) {
 	return lineAt(strings.LastIndex(said, "\n") + 1), file, line
 }
 
-// firstOwn returns the innermost line of Go code outside its runtime.
 func firstOwn(stack string) (file, line string) {
 	for _, frame := range goFrame.FindAllStringSubmatch(stack, -1) {
 		if !strings.Contains(frame[1], "/runtime/") {
