@@ -1,9 +1,6 @@
 package event
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Kinds of obstacles of one pod: a thing that its ADD set is not on the node any more, or a MAC address changed. Name
 // is the thing, or for ObstacleNeighbor a clause.
@@ -31,16 +28,18 @@ func (o Obstacle) OfPod() bool {
 
 func (o Obstacle) ofPod() (says, remedy string) {
 	again := "delete the pod, so that the ADD of a new one sets it"
-	switch says = fmt.Sprintf("%s is gone or empty, which the pod's ADD set", o.Name); o.Kind {
+	says = o.Name + " is gone, which the pod's ADD set"
+	switch o.Kind {
 	case ObstacleRoute:
-		return strings.Replace(says, " or empty", "", 1), again + "; if systemd-networkd runs, set " +
+		return says, again + "; if systemd-networkd runs, set " +
 			"ManageForeignRoutingPolicyRules=no and ManageForeignRoutes=no in networkd.conf and restart it"
 	case ObstacleFilter:
+		says = o.Name + " is gone or empty, which the pod's ADD set"
 		return says, again + "; if firewalld runs, set FlushAllOnReload=no in firewalld.conf; nothing on the node may " +
 			"flush rules of others (iptables -F, nft flush ruleset)"
 	case ObstacleNeighbor:
 		return o.Name, again + "; if systemd-udevd runs, set MACAddressPolicy=none for veth interfaces in a .link file " +
 			"(systemd.link)"
 	}
-	return strings.Replace(says, " or empty", "", 1), again
+	return says, again
 }

@@ -125,8 +125,8 @@ func (o Obstacle) Remedy() string {
 	case o.Kind == ObstacleSwitch:
 		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too, and find what resets it", text.Shell(o.Name+"=1"))
 	case o.Kind == ObstacleTable:
-		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, "+
-			"too", text.Shell(fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)))
+		setting := fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)
+		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too", text.Shell(setting))
 	}
 	return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 }

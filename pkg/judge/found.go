@@ -60,10 +60,9 @@ func (e *evidence) found(v *Verdict) {
 		v.Says += fmt.Sprintf("; %s was not looked at: %s", cmp.Or(f.Name, "the "+string(f.Kind)), f.Unseen)
 		return
 	}
-	own := ""
 	switch f.Kind {
 	case event.FoundBridge, event.FoundPorts:
-		own = e.bridge(v, f)
+		v.Own = cmp.Or(e.bridge(v, f), v.Own)
 	case event.FoundMaster:
 		master(v, f)
 	case event.FoundLeases:
@@ -72,9 +71,6 @@ func (e *evidence) found(v *Verdict) {
 		module(v, f)
 	case event.FoundToken:
 		token(v, f, e.call.End+e.wall)
-	}
-	if own != "" {
-		v.Own = own
 	}
 }
 

@@ -25,7 +25,7 @@ type Attachment struct {
 	Addresses   []string  `json:"addresses,omitempty"`
 	// File is libcni's cached result, if any, which a DEL needs.
 	File string `json:"file,omitempty"`
-	// On the node.
+	// Links are its interfaces on the node.
 	Links []string `json:"-"`
 	// Set are things that the ADD set on the node.
 	Set []string `json:"set,omitempty"`
