@@ -108,7 +108,12 @@ func TestAHostileName(t *testing.T) {
 	if got, err := Executable(cmd.Process.Pid); got != file || err != nil {
 		t.Errorf("it runs %q, %v", got, err)
 	}
-	arguments, err := NewMemory().Arguments(cmd.Process.Pid)
+	// Start returns before the kernel has set the arguments.
+	var arguments []string
+	harness.Until(t, "it has arguments", func() bool {
+		arguments, err = NewMemory().Arguments(cmd.Process.Pid)
+		return err != nil || len(arguments) > 0
+	})
 	if err != nil || strings.Join(arguments, "|") != file+"|1000" {
 		t.Errorf("%q, %v", arguments, err)
 	}
