@@ -23,6 +23,8 @@ const (
 	// pace is the least time between looks without a late connection: each reads the namespaces of all processes, so
 	// a burst of pods shares one.
 	pace = time.Second
+	// breath is the least time between looks for failed calls, which ask the runtime. A burst waits for it.
+	breath = 100 * time.Millisecond
 )
 
 // Node examines the node for a Source.
@@ -104,18 +106,31 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	}
 }
 
-// find shares looks within a pace.
+// find looks once for all that wait: what was seen before a call failed says nothing of it.
 func (s *Source) find(ctx context.Context, sink event.Sink) {
-	var last event.Want
-	var found *event.Found
-	var at time.Time
 	for {
+		var waiting []want
 		select {
 		case w := <-s.wants:
-			if found == nil || w.Want != last || time.Since(at) >= pace {
-				found, last, at = s.node.Found(ctx, w.Want), w.Want, time.Now()
-			}
-			sink(source.Now(&event.Look{ContainerID: w.sandbox, Found: found}))
+			waiting = append(waiting, w)
+		case <-ctx.Done():
+			return
+		}
+		for range len(s.wants) {
+			waiting = append(waiting, <-s.wants)
+		}
+		for len(waiting) > 0 {
+			one := waiting[0].Want
+			found := s.node.Found(ctx, one)
+			waiting = slices.DeleteFunc(waiting, func(w want) bool {
+				if w.Want == one {
+					sink(source.Now(&event.Look{ContainerID: w.sandbox, Found: found}))
+				}
+				return w.Want == one
+			})
+		}
+		select {
+		case <-time.After(breath):
 		case <-ctx.Done():
 			return
 		}
