@@ -115,7 +115,8 @@ func routesPods(f *fact.Facts) bool {
 // podsKeepTheirNetwork reports each kind of thing once, with its pods.
 func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {
 	at := map[event.ObstacleKind]int{}
-	for _, g := range f.Gone.Value {
+	byPod := func(a, b fact.Gone) int { return strings.Compare(podOf(a.Attachment), podOf(b.Attachment)) }
+	for _, g := range slices.SortedStableFunc(slices.Values(f.Gone.Value), byPod) {
 		for _, o := range g.Obstacles {
 			i, known := at[o.Kind]
 			if !known {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Full tables always count, forwarding only for routed networks.
@@ -51,5 +53,23 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 		if said != test.says {
 			t.Errorf("%s: %q", name, said)
 		}
+	}
+}
+
+// The first pod by name stands in the summary, whatever the order of libcni's files.
+func TestLostPartsStandInTheOrderOfPods(t *testing.T) {
+	gone := func(pod string) fact.Gone {
+		return fact.Gone{
+			Attachment: leak.Attachment{Pod: event.Pod{Namespace: "shop", Name: pod}},
+			Obstacles:  []event.Obstacle{{Kind: event.ObstacleGone, Name: "route 10.1.0.2/32 table 7"}},
+		}
+	}
+	for _, all := range [][]fact.Gone{{gone("b"), gone("a")}, {gone("a"), gone("b")}} {
+		f := &fact.Facts{}
+		f.Gone.Value = all
+		found, err := podsKeepTheirNetwork(f)
+		harness.Check(t, err)
+		harness.Equal(t, len(found), 1)
+		harness.Says(t, found[0].Summary, "pod shop/a has lost")
 	}
 }

@@ -87,6 +87,8 @@ func TestWhatALivingPodLost(t *testing.T) {
 			}
 			id, err := s.rig.RunPod(s.ctx, o)
 			harness.Check(t, err)
+			// The next network has the same range.
+			defer func() { harness.Check(t, s.rig.StopPod(s.ctx, id)) }()
 			status, err := s.rig.PodStatus(s.ctx, id)
 			harness.Check(t, err)
 			ip := status.Status.Network.Ip
