@@ -1,9 +1,6 @@
 package firstconn
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -23,8 +20,7 @@ func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
 		if !is || inode == "" {
 			continue
 		}
-		read := func(name string) string { return countsOf(fmt.Sprintf("/proc/%d/net/%s", pid, name)) }
-		snmp, netstat, arp := read("snmp"), read("netstat"), read("arp")
+		snmp, netstat, arp := procfs.Net(pid, "snmp"), procfs.Net(pid, "netstat"), procfs.Net(pid, "arp")
 		if snmp == "" || inodeOf(pid) != inode { // it left, or another process has its number
 			continue
 		}
@@ -43,17 +39,4 @@ func inodeOf(pid int) string {
 		return ""
 	}
 	return strconv.FormatUint(uint64(inode), 10)
-}
-
-// countsMax bounds the bytes of a table: netstat has 4 KB, 1024 neighbors (gc_thresh3) 80 KB.
-const countsMax = 128 << 10
-
-func countsOf(file string) string {
-	f, err := os.Open(file)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	all, _ := io.ReadAll(io.LimitReader(f, countsMax)) // a part is enough
-	return string(all)
 }

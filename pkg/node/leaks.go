@@ -64,7 +64,7 @@ func (m *leaks) Result(result pipeline.Result) {
 		failure := r.Judgement.Calls[call].Failure
 		a := leak.Attachment{
 			ContainerID: op.ContainerID, Network: call.Network, IfName: call.IfName, Pod: op.Pod,
-			Since: clock.Time(call.End), Failed: failure != "",
+			Since: clock.Time(call.End), Failed: failure != "", NetNS: call.NetNS,
 		}
 		switch {
 		case a.ContainerID == "" || len(op.Partial) > 0 && call.Command == "DEL" && failure != "":

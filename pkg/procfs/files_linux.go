@@ -101,6 +101,15 @@ func Groups(pid int) string {
 	return string(text)
 }
 
+// netMax bounds a table: netstat has 4 KB, 1024 neighbors (gc_thresh3) 80 KB, and a pod's 300,000 cost minutes.
+const netMax = 128 << 10
+
+// Net returns the beginning of /proc/PID/net/TABLE.
+func Net(pid int, table string) string {
+	text, _ := readMost(path(pid, "net/"+table), netMax)
+	return string(text)
+}
+
 // Started returns a process's start, to a Tick, by the current wall clock.
 func Started(pid int) (time.Time, error) {
 	s, err := StatOf(pid)

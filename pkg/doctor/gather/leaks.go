@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -247,6 +248,7 @@ type cached struct {
 	ContainerID string      `json:"containerId"`
 	IfName      string      `json:"ifName"`
 	NetworkName string      `json:"networkName"`
+	NetNS       string      `json:"netns"`
 	Args        [][2]string `json:"cniArgs"`
 	Config      []byte      `json:"config"`
 	Capability  struct {
@@ -275,12 +277,13 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	}
 	a = leak.Attachment{
 		ContainerID: c.ContainerID, Network: c.NetworkName, IfName: c.IfName, Pod: podOf(c.Args), Set: chainsOf(&c),
+		NetNS: c.NetNS,
 	}
 	for _, ip := range c.Result.IPs[:min(len(c.Result.IPs), addressesMax)] {
 		a.Addresses = append(a.Addresses, fact.Clean(ip.Address))
 	}
 	for _, i := range c.Result.Interfaces[:min(len(c.Result.Interfaces), linksMax)] {
-		if i.Sandbox == "" {
+		if a.NetNS = cmp.Or(a.NetNS, i.Sandbox); i.Sandbox == "" {
 			a.Links = append(a.Links, i.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha512"
 	"encoding/json"
@@ -40,7 +41,9 @@ func chainsOf(c *cached) (chains []string) {
 		case "nftables":
 			own = otherwise
 		}
-		chains = append(chains, "chain "+own)
+		if own = "chain " + own; !slices.Contains(chains, own) {
+			chains = append(chains, own)
+		}
 	}
 	mapped := false
 	for _, port := range c.Capability.Ports {
@@ -99,10 +102,12 @@ func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 			continue
 		}
 		living[i].Set = append(living[i].Set, a.Set...)
+		living[i].NetNS = cmp.Or(living[i].NetNS, a.NetNS)
 	}
 	for _, a := range f.Scope.Value.Recent.Held {
 		if i, is := at[a.ContainerID]; is && !a.Failed {
 			living[i].Set = append(living[i].Set, a.Set...)
+			living[i].NetNS = cmp.Or(living[i].NetNS, a.NetNS)
 		}
 	}
 	var wanted []string
@@ -115,7 +120,7 @@ func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 			here["chain "+c.Name] = true
 		}
 	}
-	stale := staleNeighbors(living)
+	stale := staleNeighbors(viewOf(f.Runtime.Value.PID, f.Contained), living)
 	for _, a := range living {
 		obstacles := stale[a.ContainerID]
 		for _, thing := range a.Set {

@@ -3,7 +3,6 @@ package gather
 import (
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +77,7 @@ func destination(n *net.IPNet) string {
 
 // staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
 // Only a pod at a veth without a bridge sends nothing to others.
-func staleNeighbors(living []leak.Attachment) map[string][]event.Obstacle {
+func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obstacle {
 	found := map[string][]event.Obstacle{}
 	links, err := netlink.LinkList()
 	if err != nil || len(living) == 0 {
@@ -95,12 +94,19 @@ func staleNeighbors(living []leak.Attachment) map[string][]event.Obstacle {
 	if len(ends) == 0 {
 		return found
 	}
-	pids, _ := procfs.Containers()
+	in := map[uint64]int{} // a process of each network namespace; cgroups' names may be forged
+	pids, _ := procfs.All()
+	for _, pid := range pids {
+		if inode, err := procfs.Namespace(pid, "net"); err == nil {
+			in[uint64(inode)] = pid
+		}
+	}
 	for _, pod := range living {
-		pid := pids[pod.ContainerID]
-		if pid == 0 {
+		var s unix.Stat_t
+		if pod.NetNS == "" || unix.Stat(sees.path(pod.NetNS), &s) != nil || in[s.Ino] == 0 {
 			continue
 		}
+		pid := in[s.Ino]
 		id, err := netlink.GetNetNsIdByPid(pid)
 		if err != nil {
 			continue
@@ -110,10 +116,11 @@ func staleNeighbors(living []leak.Attachment) map[string][]event.Obstacle {
 			if end == nil || known[n.mac] {
 				continue
 			}
-			found[pod.ContainerID] = append(found[pod.ContainerID], event.Obstacle{
+			found[pod.ContainerID] = []event.Obstacle{{
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
-			})
+			}}
+			break // a pod may have millions
 		}
 	}
 	return found
@@ -125,18 +132,14 @@ type neighbor struct {
 }
 
 func permanent(pid int) (all []neighbor) {
-	read := func(name string) []string {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
-		return strings.Split(string(text), "\n")
-	}
 	const mask = 0x4 // ATF_PERM
 	indexes := map[string]int{}
-	for _, line := range read("igmp") {
+	for line := range strings.Lines(procfs.Net(pid, "igmp")) {
 		if f := strings.Fields(line); len(f) > 1 && line[0] != '\t' {
 			indexes[f[1]], _ = strconv.Atoi(f[0])
 		}
 	}
-	for _, line := range read("arp") {
+	for line := range strings.Lines(procfs.Net(pid, "arp")) {
 		f := strings.Fields(line)
 		if len(f) != 6 {
 			continue

@@ -50,6 +50,15 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 	const first, second = "02:00:00:00:00:01", "02:00:00:00:00:02"
 	run("ip link add v0 address %s type veth peer name eth0 netns %d; ip link set v0 up; ip link add br0 type bridge", first, pod.Process.Pid)
 	run("%[1]s ip link set eth0 up; %[1]s ip addr add 10.0.1.2/24 dev eth0; %[1]s ip neigh replace 10.99.0.1 lladdr %[2]s nud permanent dev eth0", inside, first)
+	// A process of another pod, in a cgroup with the name of this pod's.
+	forger := exec.Command("sleep", "600")
+	forger.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd()), Cloneflags: syscall.CLONE_NEWNET}
+	harness.Check(t, forger.Start())
+	defer func() { _ = forger.Process.Kill(); _ = forger.Wait() }()
+	run("ip link add v9 address %[1]s type veth peer name eth0 netns %[2]d; ip link set v9 up; nsenter -t %[2]d -n sh -ec "+
+		"'ip link set eth0 up; ip neigh replace 10.99.0.9 lladdr 02:00:00:00:00:66 nud permanent dev eth0'", second, forger.Process.Pid)
+	pods := []leak.Attachment{{ContainerID: id, NetNS: fmt.Sprintf("/proc/%d/ns/net", pod.Process.Pid)}, {ContainerID: "other", NetNS: "/proc/none"}, {ContainerID: "unknown"}}
+	many := inside + ` sh -ec 'for a in $(seq 0 15); do for b in $(seq 0 250); do echo neigh replace 10.99.$a.$b lladdr ` + first + ` nud permanent dev eth0; done; done | ip -batch -'`
 	for _, step := range []struct {
 		act, says string
 	}{
@@ -60,11 +69,19 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 	} {
 		run("%s", step.act)
 		said := ""
-		for _, o := range staleNeighbors([]leak.Attachment{{ContainerID: id}})[id] {
+		for _, o := range staleNeighbors(view{sure: true}, pods)[id] {
 			said += o.String()
 		}
 		harness.Equal(t, said, step.says, step.act)
 	}
+	// The kernel's time grows with the square of their number: 80 s for 300,000.
+	run("ip link set v0 nomaster; %s", many)
+	if all := permanent(pod.Process.Pid); len(all) == 0 || len(all) > 2000 {
+		t.Errorf("%d of 4016 permanent neighbors were read", len(all))
+	}
+	found := staleNeighbors(view{sure: true}, pods)
+	harness.Equal(t, len(found), 1, "pods")
+	harness.Equal(t, len(found[id]), 1, "obstacles of a pod with thousands")
 }
 
 // Each thing is on the node until it is taken away; a chain without rules is gone, too.
@@ -133,4 +150,10 @@ func name(t *testing.T, thing string) string {
 		t.Fatalf("%q", thing)
 	}
 	return m[1]
+}
+
+// A list of thousands of plugins has few chains.
+func TestARepeatedPluginHasOneChain(t *testing.T) {
+	config := `{"plugins":[` + strings.Repeat(`{"type":"bridge","ipMasq":true},`, 4000) + `{"type":"ptp","ipMasq":true}]}`
+	harness.Equal(t, len(chainsOf(&cached{Config: []byte(config)})), 1)
 }

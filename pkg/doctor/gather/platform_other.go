@@ -37,7 +37,7 @@ func askAgents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent,
 
 func things([]string) (map[string]bool, error) { return map[string]bool{}, errPlatform }
 
-func staleNeighbors([]leak.Attachment) map[string][]event.Obstacle {
+func staleNeighbors(view, []leak.Attachment) map[string][]event.Obstacle {
 	return map[string][]event.Obstacle{}
 }
 func bearers(map[string]bool) error          { return errPlatform }
