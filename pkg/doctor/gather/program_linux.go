@@ -28,8 +28,8 @@ const (
 	headSize = 256
 	// Most scripts that interpret each other (fs/exec.c, exec_binprm).
 	nested = 5
-	// Libraries of a program, and bytes read of a file.
-	librariesMax, fileMax = 64, 4 << 20
+	// Libraries of a program, directories of each, and bytes read of a file.
+	librariesMax, dirsMax, fileMax = 64, 64, 4 << 20
 )
 
 func machines() []elf.Machine {
@@ -166,14 +166,13 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 	}()
 	for next := []object{{file, e, nil}}; len(next) > 0; next = next[1:] {
 		by := next[0]
-		own, inherited := searched(sees.real(by.file), by.elf)
+		d := builds.DynamicOf(by.elf)
+		own, inherited := searched(sees.real(by.file), d)
 		dirs = append(slices.Clip(dirs), inherited...)
-		needed, _ := by.elf.ImportedLibraries()
-		versions, _ := by.elf.DynamicVersionNeeds()
-		for _, name := range needed {
+		for _, name := range d.Needed {
 			of, is := loaded[name]
 			if !is {
-				if len(loaded) >= librariesMax || builtIn(interpreter, name) {
+				if name == "" || len(loaded) >= librariesMax || builtIn(interpreter, name) {
 					continue
 				}
 				of = libraryOf(sees, name, slices.Concat(own, dirs, cached[name]), by.elf)
@@ -186,7 +185,7 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 				loaded[name] = of
 				next = append(next, of)
 			}
-			if version := lackingVersion(versions, name, of.elf); version != "" {
+			if version := lackingVersion(d.Wants[name], of.elf); version != "" {
 				return &event.Program{File: file, Fault: event.FaultVersion, Needs: visible(version), Has: of.file}
 			}
 		}
@@ -201,21 +200,19 @@ func builtIn(interpreter, name string) bool {
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-func searched(file string, e *elf.File) (own, inherited []string) {
-	of := func(tag elf.DynTag) (dirs []string) {
-		all, _ := e.DynString(tag)
-		for _, list := range all {
-			for _, dir := range strings.Split(list, ":") {
-				dir = strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file)).Replace(dir)
-				dirs = append(dirs, dir)
+func searched(file string, d builds.Dynamic) (own, inherited []string) {
+	of := func(all []string) (dirs []string) {
+		for dir := range strings.SplitSeq(strings.Join(all, ":"), ":") {
+			if dir != "" && len(dirs) < dirsMax {
+				dirs = append(dirs, strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file)).Replace(dir))
 			}
 		}
 		return dirs
 	}
-	if own = of(elf.DT_RUNPATH); len(own) > 0 {
+	if own = of(d.RunPath); len(own) > 0 {
 		return own, nil
 	}
-	return nil, of(elf.DT_RPATH)
+	return nil, of(d.RPath)
 }
 
 func libraryOf(sees view, name string, dirs []string, by *elf.File) (o object) {
@@ -242,20 +239,11 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (o object) {
 	return o
 }
 
-func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {
-	has, err := library.DynamicVersions()
-	if err != nil || len(has) == 0 {
-		return "" // the loader only warns
-	}
-	for _, need := range needs {
-		if need.Name != name {
-			continue
-		}
-		for _, v := range need.Needs {
-			weak := v.Flags&elf.VER_FLG_WEAK != 0
-			if !weak && !slices.ContainsFunc(has, func(h elf.DynamicVersion) bool { return h.Name == v.Dep }) {
-				return v.Dep
-			}
+func lackingVersion(wants []string, library *elf.File) string {
+	has := builds.DynamicOf(library).Has
+	for _, version := range wants {
+		if len(has) > 0 && !slices.Contains(has, version) { // without versions the loader only warns
+			return version
 		}
 	}
 	return ""

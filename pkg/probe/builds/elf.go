@@ -43,5 +43,14 @@ func ELF(f io.ReaderAt) (*elf.File, error) {
 		h.Shnum > 0 && (names.Size > namesMax || names.Flags&uint64(elf.SHF_COMPRESSED) != 0) {
 		return nil, errTables
 	}
-	return elf.NewFile(f)
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range file.Sections {
+		if s.ReaderAt == nil { // compressed
+			s.ReaderAt = bytes.NewReader(nil)
+		}
+	}
+	return file, nil
 }

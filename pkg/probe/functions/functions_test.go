@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"os"
@@ -123,6 +124,31 @@ func (c changed) ReadAt(into []byte, from int64) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// Before: a program whose data claims to be compressed ended cniscope (nil dereference).
+func TestCompressedDataIsNotRead(t *testing.T) {
+	name, err := os.Executable()
+	harness.Check(t, err)
+	own, err := os.Open(name)
+	harness.Check(t, err)
+	defer own.Close()
+	file, err := elf.NewFile(own)
+	harness.Check(t, err)
+	var hostile io.ReaderAt = own
+	var head [64]byte
+	_, err = own.ReadAt(head[:], 0)
+	harness.Check(t, err)
+	for i, s := range file.Sections {
+		if s.Name == ".go.module" || s.Name == ".noptrdata" || s.Name == ".data" {
+			headers := int64(binary.LittleEndian.Uint64(head[40:])) // e_shoff
+			hostile = changed{hostile, headers + 64*int64(i) + 8, []byte{byte(s.Flags | elf.SHF_WRITE), byte(elf.SHF_COMPRESSED >> 8)}}
+			hostile = changed{hostile, int64(s.Offset), append([]byte{byte(elf.COMPRESS_ZLIB)}, make([]byte, 23)...)}
+		}
+	}
+	if _, err := Open(hostile); err != nil {
+		t.Log(err) // no table, or without inlined calls
+	}
 }
 
 // FuzzProgram changes the headers, or the functions' table, of the test's own program.
