@@ -96,10 +96,10 @@ func (e *evidence) bridge(v *Verdict, f *event.Found) (own string) {
 		v.Remedy = ""
 	case ports == 0:
 		v.Remedy = fmt.Sprintf("run ip link delete %s: it has no port; the next ADD creates it with this node's "+
-			"address", f.Name)
+			"address", text.Shell(f.Name))
 	default:
 		v.Remedy = fmt.Sprintf("run ip -d link show master %s to find who uses its ports, which are no known pod's; if "+
-			"no one does, run ip link delete %s", f.Name, f.Name)
+			"no one does, run ip link delete %[1]s", text.Shell(f.Name))
 	}
 	if len(f.Pods) == 0 {
 		return ""
@@ -179,7 +179,7 @@ func module(v *Verdict, f *event.Found) {
 		v.Remedy = ""
 	case event.ModuleThere:
 		v.Says += fmt.Sprintf("; module %s is not loaded", f.Name)
-		v.Remedy = fmt.Sprintf("run modprobe %s; list it in /etc/modules-load.d, too", f.Name)
+		v.Remedy = fmt.Sprintf("run modprobe %s; list it in /etc/modules-load.d, too", text.Shell(f.Name))
 	case event.ModuleAbsent:
 		v.Says += fmt.Sprintf("; kernel %s has no module %s", f.Kernel, f.Name)
 		v.Remedy = fmt.Sprintf("install the package with the further modules of kernel %s (linux-modules-extra, "+

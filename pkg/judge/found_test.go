@@ -51,7 +51,12 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 	token := func(expires int64) *event.Found {
 		return &event.Found{Kind: event.FoundToken, Name: "multus.kubeconfig", Expires: expires}
 	}
+	evil := bridge(0, 0)
+	evil.Name = "cni0;x"
 	rulings(t, map[string]ruling{
+		"a recording names a bridge": {
+			op: failing("bridge", moved, evil), cause: CauseFailed, says: `cni0;x has`, remedy: `^run ip link delete 'cni0;x': `, report: "flannel-io/flannel#1850",
+		},
 		"stale leases": {
 			op: failing("host-local", full, leases(253, 250)), cause: CauseFailed,
 			says: `; network pods has 253 leases, 250 of them stale$`, remedy: `^run cniscope doctor: leaked-leases`, report: "k3s-io/k3s#4682",

@@ -120,7 +120,7 @@ func module(sees view, names []string) (found event.Found, err error) {
 		}
 		found.Name, found.Module = name, event.ModuleAbsent
 		file := "/" + strings.ReplaceAll(name, "-", "_") + ".ko"
-		others, _ := os.ReadDir(sees.path(all))
+		others, _ := list(sees, all, 1)
 		_, missing := os.Stat(sees.path(dir))
 		switch _, err := os.Stat("/sys/module/" + strings.ReplaceAll(name, "-", "_")); {
 		case err == nil, strings.Contains(builtin, file):

@@ -105,6 +105,18 @@ func TestStaleLeasesAreCounted(t *testing.T) {
 	harness.DeepEqual(t, leases(f, "pods"), event.Found{Name: "pods", Leased: 4, Stale: 1})
 }
 
+// Before: a pipe beside the networks' folders held up the search for leaks for ever.
+func TestAPipeAmongTheLeasesIsPassedOver(t *testing.T) {
+	root := t.TempDir()
+	networks := filepath.Join(root, "var/lib/cni/networks")
+	harness.Check(t, os.MkdirAll(filepath.Join(networks, "pods"), 0o755))
+	harness.Check(t, os.WriteFile(filepath.Join(networks, "pods/10.0.0.2"), []byte("a\neth0"), 0o600))
+	harness.Check(t, unix.Mkfifo(filepath.Join(networks, "a"), 0o600))
+	l := leak.Look{Total: map[string]int{}}
+	harness.Check(t, readLeases(view{root: root, sure: true}, leaseFolders(&fact.Facts{}), &l))
+	harness.Equal(t, len(l.Leases), 1, "leases")
+}
+
 // Of a bridge its addresses and ports are found, and the pods of these by the runtime's results.
 func TestWhosePortsABridgeHas(t *testing.T) {
 	harness.Root(t)

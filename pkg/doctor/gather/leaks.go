@@ -149,7 +149,7 @@ func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive 
 }
 
 func list(sees view, dir string, most int) ([]string, error) {
-	folder, err := os.Open(sees.path(dir))
+	folder, err := openFolder(sees.path(dir))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !sees.sure:
 		return nil, fmt.Errorf("%s: %w", dir, errUnseen)

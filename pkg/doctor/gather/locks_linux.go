@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -26,12 +25,12 @@ const locksMax = 1 << 20
 func knownLocks(dataDirs []string) (files []string, err error) {
 	files = []string{"/run/xtables.lock"}
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
-		networks, err := os.ReadDir(dir)
+		networks, err := list(view{sure: true}, dir, resultsMax)
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("host-local's locks: %w", err)
 		}
 		for _, n := range networks {
-			files = append(files, filepath.Join(dir, n.Name(), "lock"))
+			files = append(files, filepath.Join(dir, n, "lock"))
 		}
 	}
 	return files, nil

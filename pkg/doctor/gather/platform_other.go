@@ -47,4 +47,5 @@ func attached(view, *event.Found) error      { return errPlatform }
 func dockerFolders(_ int, c *fact.CRI)       { foldersOf(nil, c) }
 func mountedSettings([]mount) []fact.Setting { return nil }
 
-func openLog(path string) (*os.File, error) { return os.Open(path) }
+func openLog(path string) (*os.File, error)    { return os.Open(path) }
+func openFolder(path string) (*os.File, error) { return os.Open(path) }

@@ -209,6 +209,9 @@ func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mo
 // openLog opens a regular file without following a link.
 func openLog(path string) (*os.File, error) { return procfs.OpenRegular(path, unix.O_NOFOLLOW) }
 
+// openFolder does not wait at a pipe.
+func openFolder(path string) (*os.File, error) { return os.OpenFile(path, unix.O_DIRECTORY, 0) }
+
 func dockerFolders(pid int, c *fact.CRI) {
 	arguments, _ := procfs.NewMemory().Arguments(pid)
 	foldersOf(flags(arguments, "cni-conf-dir", "cni-bin-dir"), c)
