@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/source"
 )
@@ -46,6 +48,8 @@ type Source struct {
 	wake  chan struct{}
 	wants chan want
 
+	skipped atomic.Uint64
+
 	mu   sync.Mutex
 	pods map[event.Namespace]*pod
 }
@@ -73,8 +77,11 @@ func New(n Node, after time.Duration, limit int) *Source {
 // Name is "first connections".
 func (*Source) Name() string { return "first connections" }
 
-// Stats is empty.
-func (*Source) Stats() source.Stats { return source.Stats{} }
+// Stats counts skipped looks.
+func (s *Source) Stats() source.Stats {
+	return source.Stats{Readings: []meter.Reading{meter.Count("looks_skipped_total",
+		"Looks at silent pods, and after failed calls, beyond limits.operations.", s.skipped.Load())}}
+}
 
 // Await begins to look at a pod whose setup ended, or looks once more, at once, if its connection was late.
 func (s *Source) Await(c model.Connected) {
@@ -82,6 +89,7 @@ func (s *Source) Await(c model.Connected) {
 	defer s.mu.Unlock()
 	late := c.At != 0
 	if !late && len(s.pods) >= s.limit {
+		s.skipped.Add(1)
 		return
 	}
 	s.pods[c.NetNS] = &pod{sandbox: c.ContainerID, ended: c.End, due: c.End + int64(s.after), connected: late}
@@ -103,6 +111,7 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	select {
 	case s.wants <- want{sandbox, w}:
 	default:
+		s.skipped.Add(1)
 	}
 }
 

@@ -2,6 +2,7 @@ package firstconn
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,15 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLooksWithoutRoomAreCounted(t *testing.T) {
+	s := New(Node{}, time.Second, 2)
+	for i := range 5 {
+		s.Want("a", event.Want{})
+		s.Await(model.Connected{NetNS: event.Namespace{Key: strconv.Itoa(i)}})
+	}
+	harness.Equal(t, s.Stats().Readings[0].Value, float64(6), "skipped")
 }
 
 // Calls that wait share a look, which is never older than their failure.

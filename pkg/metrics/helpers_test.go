@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/firstconn"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/model"
@@ -64,6 +65,7 @@ func busy() Snapshot {
 			}, now),
 			export.Readings(queue.Stats{Name: "file", Sent: 47}, now),
 			probe.NewSource(probe.Options{}, nil).Stats().Readings,
+			firstconn.New(firstconn.Node{}, 0, 0).Stats().Readings,
 			probe.Stats{
 				Tracked: 9, Way: "functions", Talked: 2 * time.Second,
 				Lost: map[string]uint64{"environment too long": 1}, Programs: map[string]probe.ProgramStats{
