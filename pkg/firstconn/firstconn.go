@@ -212,7 +212,6 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 	}
 }
 
-// silentMax bounds the named neighbors.
 const silentMax = 4
 
 // Parse reads /proc/PID/net/snmp, netstat and arp; missing counters are 0.
@@ -236,7 +235,6 @@ func Parse(snmp, netstat, arp string) *event.Tries {
 	return t
 }
 
-// counters reads pairs of lines, names and values, with the same first word.
 func counters(text string) map[string]uint64 {
 	all := map[string]uint64{}
 	var names []string

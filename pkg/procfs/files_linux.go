@@ -101,7 +101,7 @@ func Groups(pid int) string {
 	return string(text)
 }
 
-// netMax bounds a table: netstat has 4 KB, 1024 neighbors (gc_thresh3) 80 KB, and a pod's 300,000 cost minutes.
+// netMax: netstat has 4 KB; a pod's 300,000 neighbors cost minutes.
 const netMax = 128 << 10
 
 // Net returns the beginning of /proc/PID/net/TABLE.

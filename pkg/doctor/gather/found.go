@@ -151,7 +151,6 @@ const kubeconfigMax = 64 << 10
 
 var ofToken = regexp.MustCompile(`(?m)^\s*(?:- )?"?token"?:\s*"?[\w-]+\.([\w-]+)\.`)
 
-// token reads nothing but the end of a token.
 func token(sees view, file string) (found event.Found, err error) {
 	found.Name = fact.Clean(filepath.Base(file))
 	content, _, err := readPlain(sees.path(file), kubeconfigMax)

@@ -60,7 +60,6 @@ func chainsOf(c *cached) (chains []string) {
 	return chains
 }
 
-// or stands between alternative names of a chain.
 const or = " or "
 
 // Gone returns, by sandbox, what was set for a pod and is gone from the node. Held is what was seen of ADDs; libcni's

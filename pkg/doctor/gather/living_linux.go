@@ -94,7 +94,7 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 	if len(ends) == 0 {
 		return found
 	}
-	in := map[uint64]int{} // a process of each network namespace; cgroups' names may be forged
+	in := map[uint64]int{} // cgroups' names may be forged
 	pids, _ := procfs.All()
 	for _, pid := range pids {
 		if inode, err := procfs.Namespace(pid, "net"); err == nil {
@@ -120,7 +120,7 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
 			}}
-			break // a pod may have millions
+			break
 		}
 	}
 	return found

@@ -112,7 +112,6 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	return unstartable(sees, interpreter, depth-1)
 }
 
-// visible quotes special characters: a script with Windows line ends names "sh\r".
 func visible(s string) string {
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
@@ -201,10 +200,11 @@ func builtIn(interpreter, name string) bool {
 }
 
 func searched(file string, d builds.Dynamic) (own, inherited []string) {
+	origin := strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file))
 	of := func(all []string) (dirs []string) {
 		for dir := range strings.SplitSeq(strings.Join(all, ":"), ":") {
 			if dir != "" && len(dirs) < dirsMax {
-				dirs = append(dirs, strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file)).Replace(dir))
+				dirs = append(dirs, origin.Replace(dir))
 			}
 		}
 		return dirs

@@ -9,7 +9,7 @@ import (
 type Dynamic struct {
 	Needed, RunPath, RPath []string
 	Wants                  map[string][]string // strong versions, by library
-	Has                    []string            // versions
+	Has                    []string
 }
 
 // Libraries have up to 60 entries, and lists of directories.
@@ -34,7 +34,7 @@ func DynamicOf(f *elf.File) Dynamic {
 			name(&d.RPath)
 		}
 	}
-	// Elf64_Verdef and Elf64_Verneed; in a sound table each entry has 16 bytes of its own.
+	// Each entry has 16 bytes of its own.
 	b, text := table(f, elf.SHT_GNU_VERDEF)
 	at := func(i int) int { return int(order.Uint32(b[i:])) }
 	for i, left := 0, len(b)/16; left > 0 && i+20 <= len(b) && i+at(i+12)+4 <= len(b); left-- {
@@ -64,7 +64,6 @@ func DynamicOf(f *elf.File) Dynamic {
 	return d
 }
 
-// table returns a section, and a function that reads its names.
 func table(f *elf.File, kind elf.SectionType) (b []byte, text func(at uint64) string) {
 	s := f.SectionByType(kind)
 	if s == nil || int(s.Link) >= len(f.Sections) {

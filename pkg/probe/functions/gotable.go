@@ -156,7 +156,6 @@ func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	return at != 0
 }
 
-// number reads a 32-bit number; 0 on failure.
 func (t *goTable) number(at, index uint64) uint64 {
 	var raw [4]byte
 	if t.read(at+index, raw[:]) != nil {
@@ -174,7 +173,6 @@ func (t *goTable) name(offset uint64) string {
 	return name
 }
 
-// find returns the address of a _func.
 func (t *goTable) find(pc uint64) (at uint64, ok bool) {
 	if pc < t.text || t.count == 0 || t.count > 1<<24 {
 		return 0, false
@@ -276,7 +274,6 @@ func (t *goTable) file(at, entry, pc uint64) string {
 	return t.text0(t.files + offset)
 }
 
-// bytesAt reads bytes one by one, from an address on.
 type bytesAt struct {
 	*image
 	at     uint64
