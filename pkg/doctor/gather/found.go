@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -131,7 +130,7 @@ func module(sees view, names []string) (found event.Found, err error) {
 		case errors.Is(missing, fs.ErrNotExist) && len(others) > 0:
 			found.Module = event.ModuleRemoved
 		case files == "\n": // it may be part of the kernel
-			return found, fmt.Errorf("%s/modules.dep cannot be read", dir)
+			return found, errors.New("the running kernel's list of modules cannot be read")
 		}
 		break
 	}
