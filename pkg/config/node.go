@@ -81,30 +81,6 @@ type Probe struct {
 	Rootless bool `key:"rootless" linux:"only"`
 }
 
-// Values of Probe.Source.
-const (
-	SourceAuto      = "auto" // BPF programs, else the process connector
-	SourceBPF       = "bpf"
-	SourceConnector = "connector"
-	// Windows only.
-	SourceETW       = "etw"
-	SourceSnapshots = "snapshots"
-)
-
-// Values of Probe.Arguments.
-const (
-	ArgumentsKnown = "known"
-	ArgumentsNone  = "none"
-	ArgumentsAll   = "all"
-)
-
-// Values of Probe.Detail.
-const (
-	DetailAuto     = "auto"
-	DetailAlways   = "always"
-	DetailCommands = "commands"
-)
-
 // Limits bound what is held in memory.
 type Limits struct {
 	// Time for which an operation waits after its last plugin: for the next plugin, and for NRI to report that the sandbox

@@ -50,7 +50,7 @@ func (s System) defaultOf(key, linux string) string {
 
 func (s System) wordsOf(key, linux string) []string {
 	if s == Windows && key == "probe.source" {
-		return []string{SourceAuto, SourceETW, SourceSnapshots}
+		return []string{"auto", "etw", "snapshots"}
 	}
 	return strings.Fields(linux)
 }

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-
-	"github.com/cniscope/cniscope/pkg/config"
 )
 
 // measureCompare gives each way of observing a turn per round, in random order.
@@ -49,7 +47,7 @@ func (n *node) arms() []*arm {
 	arms := unobserved()
 	for _, detail := range details {
 		a := &arm{name: "cniscope, detail " + detail, shows: "spans: pod, plugin, command, what it waited for and why", unit: "spans"}
-		if detail == config.DetailCommands {
+		if detail == "commands" {
 			a.shows = "spans: pod, plugin, command"
 		}
 		a.start = func(ctx context.Context) (watcher, error) {

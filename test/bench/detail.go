@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/cniscope/cniscope/pkg/config"
 )
 
-var details = []string{config.DetailCommands, config.DetailAuto, config.DetailAlways}
+var details = []string{"commands", "auto", "always"}
 
 // measureDetail measures the kernel time per pod in each detail mode, from the kernel's statistics.
 func measureDetail(ctx context.Context, s settings) (rows []row, err error) {

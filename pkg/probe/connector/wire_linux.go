@@ -23,7 +23,6 @@ const (
 
 	whatFork = 0x1
 	whatExec = 0x2
-	whatComm = 0x200
 	whatExit = 0x80000000
 )
 
