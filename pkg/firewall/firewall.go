@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/child"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
 	"github.com/cniscope/cniscope/pkg/privilege"
@@ -31,40 +31,25 @@ type answer struct {
 
 // Process is the process. Only one goroutine may use it.
 type Process struct {
-	in  *os.File
-	out *os.File
-	say *json.Encoder
-	get *json.Decoder
+	child *child.Process
+	say   *json.Encoder
+	get   *json.Decoder
 }
 
 // Start starts the command, which calls Serve.
 func Start(command []string) (*Process, error) {
-	theirIn, in, err := os.Pipe()
+	c, err := child.Start(command, 1)
 	if err != nil {
 		return nil, err
 	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		_, _ = theirIn.Close(), in.Close()
-		return nil, err
-	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Args[0] = os.Args[0] // for ps
-	cmd.Env, cmd.Stdin, cmd.Stdout = []string{}, theirIn, theirOut
-	err = cmd.Start()
-	_, _ = theirIn.Close(), theirOut.Close()
-	if err != nil {
-		_, _ = in.Close(), out.Close()
-		return nil, err
-	}
-	go func() { _ = cmd.Wait() }()
-	return &Process{in, out, json.NewEncoder(in), json.NewDecoder(out)}, nil
+	go func() { _ = c.Wait() }()
+	return &Process{c, json.NewEncoder(c.In), json.NewDecoder(c.Out[0])}, nil
 }
 
 // Chains lists the chains. After an error the process is of no more use.
 func (p *Process) Chains(context.Context) ([]fact.Chain, error) {
 	late := time.Now().Add(within)
-	_, _ = p.in.SetWriteDeadline(late), p.out.SetReadDeadline(late)
+	_, _ = p.child.In.SetWriteDeadline(late), p.child.Out[0].SetReadDeadline(late)
 	var a answer
 	if err := errors.Join(p.say.Encode(true), p.get.Decode(&a)); err != nil {
 		p.Close()
@@ -77,7 +62,7 @@ func (p *Process) Chains(context.Context) ([]fact.Chain, error) {
 }
 
 // Close ends the process.
-func (p *Process) Close() { _, _ = p.in.Close(), p.out.Close() }
+func (p *Process) Close() { p.child.Close() }
 
 // Serve answers until standard input ends.
 func Serve() error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/child"
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
@@ -108,7 +109,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 		Depth:     o.Probe.AgentDepth,
 		Anchors:   n.anchors,
 		Rootless:  o.Probe.Rootless,
-		Apart:     []string{"/proc/self/exe", Connector},
+		Apart:     []string{child.Self, Connector},
 		Busy:      busy,
 		Log:       n.log,
 	}, sync.OnceFunc(func() { close(n.attached) }))
@@ -153,7 +154,7 @@ func programsOf(o config.Options) *programs.Source {
 func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 	ask := asking(o, readinessPatience)
 	if privilege.Network() { // the probe drops the capability
-		p, err := firewall.Start([]string{"/proc/self/exe", Firewall})
+		p, err := firewall.Start([]string{child.Self, Firewall})
 		if err != nil {
 			n.log.Warn("feature unavailable", "feature", Firewall, "reason", err)
 		} else {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/child"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
 	"github.com/cniscope/cniscope/pkg/record"
@@ -61,15 +62,19 @@ type said struct {
 
 // Start starts the command, which calls Serve. Its errors are connector.Open's.
 func Start(o connector.Options, command []string) (_ *Process, err error) {
-	p := &Process{options: o, unwatch: func() {}}
-	if err := p.start(command); err != nil {
+	c, err := child.Start(command, 2)
+	if err != nil {
 		return nil, fmt.Errorf("process connector: starting %s: %w", command[0], err)
 	}
+	p := &Process{options: o, unwatch: func() {}, cmd: c.Cmd, orders: c.In, events: c.Out[0], says: c.Out[1]}
 	defer func() {
 		if err != nil {
 			_ = p.Close()
 		}
 	}()
+	if raw, err := p.events.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipe) })
+	}
 	if err := p.tell(order{Options: &o}); err != nil {
 		return nil, err
 	}
@@ -77,45 +82,6 @@ func Start(o connector.Options, command []string) (_ *Process, err error) {
 		p.unwatch = o.Anchors.Watch(func(now []anchor.Anchor) { _ = p.tell(order{Anchors: now}) })
 	}
 	return p, p.opened()
-}
-
-func (p *Process) start(command []string) error {
-	ours, theirs, err := pipes()
-	if err != nil {
-		return err
-	}
-	_, _ = unix.FcntlInt(theirs[1].Fd(), unix.F_SETPIPE_SZ, pipe)
-	p.cmd = exec.Command(command[0], command[1:]...)
-	if command[0] == "/proc/self/exe" {
-		p.cmd.Args[0] = os.Args[0] // for ps
-	}
-	p.cmd.Env = []string{}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = theirs[0], theirs[1], os.Stderr, theirs[2:]
-	err = p.cmd.Start()
-	closeAll(theirs[:])
-	if err != nil {
-		closeAll(ours[:])
-	}
-	p.orders, p.events, p.says = ours[0], ours[1], ours[2]
-	return err
-}
-
-func pipes() (ours, theirs [3]*os.File, err error) {
-	for i := range ours {
-		if ours[i], theirs[i], err = os.Pipe(); err != nil {
-			closeAll(ours[:i])
-			closeAll(theirs[:i])
-			return ours, theirs, err
-		}
-	}
-	ours[0], theirs[0] = theirs[0], ours[0]
-	return ours, theirs, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
 }
 
 func (p *Process) tell(o order) error {
