@@ -21,6 +21,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/watch"
 )
 
 const feature = "CNI configuration"
@@ -68,12 +69,12 @@ func (*Source) Stats() source.Stats { return source.Stats{Features: []string{fea
 // Run reads the directory until ctx is done, then returns nil. It sends all networks first, possibly none, then
 // changes. The directory may be missing, appear, or be replaced.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
-	w := watch(s.dir, s.log)
-	defer w.close()
+	w := watch.New(s.dir, s.log)
+	defer w.Close()
 	var known []event.Network
 	var trouble string
 	for first := true; ; first = false {
-		w.renew() // first, so that no change is missed
+		w.Renew() // first, so that no change is missed
 		networks, problems := Load(s.dir, s.digest)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
@@ -84,7 +85,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			trouble = now
 			s.tell(sink, problems, trouble)
 		}
-		if !w.wait(ctx, s.pace) {
+		w.Wait(ctx, s.pace.settle, s.pace.look, nil)
+		if ctx.Err() != nil {
 			return nil
 		}
 	}

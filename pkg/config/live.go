@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/cniscope/cniscope/pkg/watch"
 )
 
 // Live reloads options. It applies those that can change, logs those that need a restart, and retries after an error.
@@ -86,60 +87,27 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 	l.mu.Lock()
 	l.running = true
 	l.mu.Unlock()
-	var events <-chan fsnotify.Event
-	var lost <-chan error
-	w := l.watch()
-	if w != nil {
-		defer w.Close()
-		events, lost = w.Events, w.Errors
+	folder := ""
+	if l.source.Path != "" {
+		folder = filepath.Dir(l.source.Path)
 	}
-	var due <-chan time.Time
-	var retrying bool // due is a retry
-	soon := func() {
-		if due == nil || retrying { // an earlier due time stays, since events may never end
-			due, retrying = time.After(settle), false
-		}
-	}
+	w := watch.New(folder, log)
+	defer w.Close()
+	w.Renew()
 	for {
-		select {
-		case <-ctx.Done():
+		patience := time.Duration(math.MaxInt64)
+		if l.failed != "" {
+			patience = l.retry
+		}
+		asked := w.Wait(ctx, settle, patience, l.again)
+		if ctx.Err() != nil {
 			return
-		case <-l.again:
-			if w != nil {
-				_ = w.Add(l.folder()) // the directory may have been recreated
-			}
-			if !l.load(apply) {
-				l.log.Info("options read again, nothing changed", "file", l.source.Path)
-			}
-			due, retrying = l.later()
-		case <-due:
-			l.load(apply)
-			due, retrying = l.later()
-		case <-events:
-			soon()
-		case err := <-lost:
-			// The kernel's queue overflowed.
-			l.log.Debug("an event of the options' folder was lost", "error", err)
-			soon()
+		}
+		w.Renew() // first, so that no change is missed
+		if changed := l.load(apply); asked && !changed {
+			log.Info("options read again, nothing changed", "file", l.source.Path)
 		}
 	}
-}
-
-func (l *Live) folder() string { return filepath.Dir(l.source.Path) }
-
-// watch returns nil without a file or if watching fails.
-func (l *Live) watch() *fsnotify.Watcher {
-	if l.source.Path == "" {
-		return nil
-	}
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		err = w.Add(l.folder())
-	}
-	if err != nil {
-		l.log.Warn("the options' folder is not watched: send SIGHUP after a change", "file", l.source.Path, "error", err)
-	}
-	return w
 }
 
 // load reports whether it logged something.
@@ -168,13 +136,6 @@ func (l *Live) load(apply func(Options)) bool {
 		apply(inForce)
 	}
 	return len(changes) > 0
-}
-
-func (l *Live) later() (due <-chan time.Time, retrying bool) {
-	if l.failed == "" {
-		return nil, false
-	}
-	return time.After(l.retry), true
 }
 
 func (l *Live) keep(source Source, err error) {

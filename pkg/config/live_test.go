@@ -247,10 +247,13 @@ func TestSIGHUPReadsAFileWhoseFolderIsNotWatched(t *testing.T) {
 	harness.Equal(t, s.next().Slow.Command, time.Second)
 }
 
-func TestAFolderThatIsMissingIsSaid(t *testing.T) {
+func TestAFolderThatAppearsIsWatched(t *testing.T) {
 	s := newScene(t, "")
-	s.start(Source{Base: Default(), Path: filepath.Join(s.dir, "none", "cniscope.toml"), Optional: true})
-	s.says("send SIGHUP after a change")
+	file := filepath.Join(s.dir, "later", "cniscope.toml")
+	s.start(Source{Base: Default(), Path: file, Optional: true})
+	harness.Check(t, os.Mkdir(filepath.Dir(file), 0o700))
+	harness.Check(t, os.WriteFile(file, []byte("slow.command = \"1s\""), 0o600))
+	harness.Equal(t, s.next().Slow.Command, time.Second)
 }
 
 func TestTheTextOfNRIComesOnTop(t *testing.T) {

@@ -1,4 +1,5 @@
-package cniconf
+// Package watch waits for changes in a directory that may be missing, appear, or be replaced.
+package watch
 
 import (
 	"context"
@@ -11,33 +12,40 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-type watcher struct {
+// Watcher watches a directory, for one goroutine.
+type Watcher struct {
 	dir     string
 	log     *slog.Logger
 	notify  *fsnotify.Watcher // nil if unavailable
 	watched []string
 }
 
-func watch(dir string, log *slog.Logger) *watcher {
-	if absolute, err := filepath.Abs(dir); err == nil {
-		dir = absolute
+// New returns a Watcher; without a directory it sees no changes. Call Close.
+func New(dir string, log *slog.Logger) *Watcher {
+	w := &Watcher{log: log}
+	if dir == "" {
+		return w
 	}
-	w := &watcher{dir: dir, log: log}
 	var err error
-	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		log.Warn("CNI configuration: changes are seen late; is fs.inotify.max_user_instances used up?", "error", err)
+	if w.dir, err = filepath.Abs(dir); err == nil {
+		w.notify, err = fsnotify.NewWatcher()
+	}
+	if err != nil {
+		log.Warn("directory not watched, changes are seen late", "path", dir, "error", err,
+			"remedy", "raise fs.inotify.max_user_instances")
 	}
 	return w
 }
 
-func (w *watcher) close() {
+// Close stops watching.
+func (w *Watcher) Close() {
 	if w.notify != nil {
 		_ = w.notify.Close()
 	}
 }
 
-// renew watches what has the name now, since a watch stays on a replaced directory, and the nearest parent.
-func (w *watcher) renew() {
+// Renew watches what has the name now, since a watch stays on a replaced directory, and the nearest parent.
+func (w *Watcher) Renew() {
 	if w.notify == nil {
 		return
 	}
@@ -56,7 +64,7 @@ func (w *watcher) renew() {
 	}
 }
 
-func (w *watcher) rewatch() {
+func (w *Watcher) rewatch() {
 	for _, path := range w.watched {
 		_ = w.notify.Remove(path) // fails if the path is gone
 	}
@@ -70,20 +78,21 @@ func (w *watcher) rewatch() {
 	}
 }
 
-func (w *watcher) add(path string) bool {
+func (w *Watcher) add(path string) bool {
 	if _, err := os.Stat(path); err != nil {
 		return false
 	}
 	if err := w.notify.Add(path); err != nil {
-		w.log.Debug("CNI configuration: not watched", "path", path, "error", err)
+		w.log.Debug("directory not watched", "path", path, "error", err)
 		return false
 	}
 	w.watched = append(w.watched, path)
 	return true
 }
 
-func (w *watcher) wait(ctx context.Context, p pace) bool {
-	look := time.NewTimer(p.look)
+// Wait waits for settle after a change, for patience without one, until asked, or until ctx ends.
+func (w *Watcher) Wait(ctx context.Context, settle, patience time.Duration, asks <-chan struct{}) (asked bool) {
+	look := time.NewTimer(patience)
 	defer look.Stop()
 	var events <-chan fsnotify.Event
 	var failures <-chan error
@@ -91,34 +100,32 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 		events, failures = w.notify.Events, w.notify.Errors
 	}
 	changed := false
+	change := func() {
+		if !changed {
+			changed = true
+			look.Reset(settle) // files are written in steps
+		}
+	}
 	for {
 		select {
-		case e, ok := <-events:
-			switch {
-			case !ok:
-				events = nil
-			case !changed && w.concerns(e):
-				changed = true
-				look.Reset(p.settle) // files are written in steps
+		case e := <-events:
+			if w.concerns(e) {
+				change()
 			}
-		case err, ok := <-failures: // overflow: anything may have changed
-			switch {
-			case !ok:
-				failures = nil
-			case !changed:
-				w.log.Debug("CNI configuration: watching", "error", err)
-				changed = true
-				look.Reset(p.settle)
-			}
-		case <-look.C:
+		case err := <-failures: // overflow: anything may have changed
+			w.log.Debug("change of a directory lost", "path", w.dir, "error", err)
+			change()
+		case <-asks:
 			return true
+		case <-look.C:
+			return false
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-func (w *watcher) concerns(e fsnotify.Event) bool {
+func (w *Watcher) concerns(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {
 		return false
 	}
