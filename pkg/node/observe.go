@@ -58,9 +58,7 @@ type observer struct {
 	held     func() []leak.Attachment
 }
 
-func newObserver(
-	ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error,
-) (*observer, error) {
+func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) *observer {
 	anchors := anchor.New()
 	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
 	// Before the probe: with a runtime it trusts fewer processes.
@@ -70,22 +68,19 @@ func newObserver(
 	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
 	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors, attached: make(chan struct{})}
 	if !o.NRI.Enabled && !Preinstalled() {
-		return n, nil
+		return n
 	}
-	plugin, err := nri.New(nri.Options{
+	plugin := nri.New(nri.Options{
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
 		Connected: runtime.Tell, Anchors: anchors,
 	})
-	if err != nil {
-		return nil, err
-	}
 	n.started = source.Start(ctx, log, plugin)
 	n.sources = append(n.sources, n.started)
 	select {
 	case <-plugin.Attempted():
 	case <-ctx.Done():
 	}
-	return n, nil
+	return n
 }
 
 // prepare makes the sources whose options NRI may have changed. key is for digests of configurations.

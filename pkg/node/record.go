@@ -59,12 +59,10 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	if err != nil {
 		return err
 	}
-	node, err := newObserver(l.ctx, log, o, nil)
-	if err == nil {
-		l.at(stopSources, "NRI", func(context.Context) { node.close() })
-		err = node.prepare(l, o, r.open.is, keeps.Key())
-		r.late.looks = node.firsts
-	}
+	node := newObserver(l.ctx, log, o, nil)
+	l.at(stopSources, "NRI", func(context.Context) { node.close() })
+	err = node.prepare(l, o, r.open.is, keeps.Key())
+	r.late.looks = node.firsts
 	if err == nil {
 		err = node.run(l.ctx, r.take)
 	}

@@ -155,9 +155,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 			return nil, err
 		}
 	}
-	if sources, err = newObserver(l.ctx, l.log, options.Options(), options.Configure); err != nil {
-		return nil, err
-	}
+	sources = newObserver(l.ctx, l.log, options.Options(), options.Configure)
 	l.at(stopSources, "NRI", func(context.Context) { sources.close() })
 	if Preinstalled() {
 		return sources, take()

@@ -161,8 +161,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 }
 
 func TestHandlerRecoversItsPanics(t *testing.T) {
-	p, err := New(Options{})
-	harness.Check(t, err)
+	p := New(Options{})
 	close(p.queue.events)
 	h := newHandlers(p)
 	if err := h.RunPodSandbox(context.Background(), pod("new")); err != nil {

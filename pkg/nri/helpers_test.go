@@ -162,8 +162,7 @@ func phases(events []event.Event) (out []string) {
 
 func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	t.Helper()
-	p, err := New(o)
-	harness.Check(t, err)
+	p := New(o)
 	p.pace = testPace
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -59,15 +59,12 @@ func pluginMain() {
 		if err != nil {
 			return err
 		}
-		p, err := New(Options{
+		p := New(Options{
 			Socket: filepath.Join(dir, "nri.sock"),
 			Configure: func(text string) error {
 				return os.WriteFile(filepath.Join(dir, "configured"), []byte(text), 0o600)
 			},
 		})
-		if err != nil {
-			return err
-		}
 		p.pace = testPace
 		return p.Run(context.Background(), func(e event.Event) {
 			_ = out.Write(e)

@@ -28,25 +28,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Defaults of Options.
+// Name and index of an external plugin; a pre-installed one has them in its file name.
 const (
-	DefaultName  = "cniscope"
-	DefaultIndex = "90" // late, so other plugins need not wait for it
-	// DefaultSocket is for external plugins.
-	DefaultSocket = api.DefaultSocketPath
-	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
-	DefaultQueue = 1024
+	name  = "cniscope"
+	index = "90" // late, so other plugins need not wait for it
 )
+
+// defaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
+const defaultQueue = 1024
 
 // ErrRuntimeGone means that a pre-installed plugin's runtime exited, so the program should exit.
 var ErrRuntimeGone = errors.New("the container runtime that started this plugin is gone")
 
 // Options may be empty.
 type Options struct {
-	// Name and Index; a pre-installed plugin has them in its file name. Index is two digits.
-	Name, Index string
-	Socket      string
-	Queue       int
+	Socket string
+	Queue  int
 	// Receives a pre-installed plugin's configuration; may be slow.
 	Configure func(text string) error
 	// Called at each registration, in its own goroutine.
@@ -74,19 +71,9 @@ type Plugin struct {
 }
 
 // New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set.
-func New(o Options) (*Plugin, error) {
-	o.Name, o.Index = cmp.Or(o.Name, DefaultName), cmp.Or(o.Index, DefaultIndex)
-	o.Socket, o.Queue = cmp.Or(o.Socket, DefaultSocket), cmp.Or(o.Queue, DefaultQueue)
+func New(o Options) *Plugin {
+	o.Socket, o.Queue = cmp.Or(o.Socket, api.DefaultSocketPath), cmp.Or(o.Queue, defaultQueue)
 	o.Anchors, o.Log = cmp.Or(o.Anchors, anchor.New()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if err := api.CheckPluginName(o.Name); err != nil {
-		return nil, fmt.Errorf("NRI: %w: use letters, digits and _.+-", err)
-	}
-	if err := api.CheckPluginIndex(o.Index); err != nil {
-		return nil, fmt.Errorf("NRI: %w: use two digits, as in %s", err, DefaultIndex)
-	}
-	if o.Queue < 0 {
-		return nil, fmt.Errorf("NRI: a queue of %d events: use at least 1", o.Queue)
-	}
 	attempted := make(chan struct{})
 	return &Plugin{
 		options:      o,
@@ -95,7 +82,7 @@ func New(o Options) (*Plugin, error) {
 		queue:        newQueue(o.Queue),
 		attempted:    attempted,
 		attempt:      sync.OnceFunc(func() { close(attempted) }),
-	}, nil
+	}
 }
 
 // Attempted is closed after the first registration. Heavy work should wait for it.

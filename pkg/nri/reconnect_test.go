@@ -47,8 +47,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 				attempts.Add(1)
 				step(t, c)
 			})
-			p, err := New(Options{Socket: filepath.Join(dir, "nri.sock")})
-			harness.Check(t, err)
+			p := New(Options{Socket: filepath.Join(dir, "nri.sock")})
 			p.pace = testPace
 			ctx, cancel := context.WithCancel(context.Background())
 			ended := make(chan error, 1)

@@ -76,7 +76,7 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 		stub.WithLogger(stubLog{p.options.Log}),
 	}
 	if os.Getenv(api.PluginIdxEnvVar) == "" { // the stub refuses a second index
-		options = append(options, stub.WithPluginName(p.options.Name), stub.WithPluginIdx(p.options.Index))
+		options = append(options, stub.WithPluginName(name), stub.WithPluginIdx(index))
 	}
 	return options
 }

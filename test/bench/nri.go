@@ -17,7 +17,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 
-	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/tied"
 )
@@ -109,7 +108,7 @@ func pluginLatency(ctx context.Context, url string) ([]row, error) {
 	var rows []row
 	for _, plugin := range []struct{ name, said string }{
 		{before + "-" + emptyName, "an empty plugin before it"},
-		{nri.DefaultIndex + "-" + nri.DefaultName, "cniscope"},
+		{"90-cniscope", "cniscope"},
 		{behind + "-" + emptyName, "an empty plugin behind it"},
 	} {
 		count := counts[plugin.name]
