@@ -77,16 +77,3 @@ func exitStatus(command string) string {
 	}
 	return b.String()
 }
-
-func exitTable() string {
-	var b strings.Builder
-	b.WriteString("| command | exit code | when |\n|---|---|---|\n")
-	for _, e := range exits() {
-		command := "`" + e.command + "`"
-		if e.command == "" {
-			command = "every command"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", command, e.code, e.when)
-	}
-	return b.String()
-}

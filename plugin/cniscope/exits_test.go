@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -28,4 +30,17 @@ func TestGoldenExitCodes(t *testing.T) {
 			t.Errorf("%s has no exit codes of its own", c.Name())
 		}
 	}
+}
+
+func exitTable() string {
+	var b strings.Builder
+	b.WriteString("| command | exit code | when |\n|---|---|---|\n")
+	for _, e := range exits() {
+		command := "`" + e.command + "`"
+		if e.command == "" {
+			command = "every command"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", command, e.code, e.when)
+	}
+	return b.String()
 }
