@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,34 +17,20 @@ import (
 // chart packs the Helm chart as cniscope-NUMBER.tgz, like `helm package`, with the commit's time and the release's
 // version.
 func chart(_ context.Context, r *release) error {
+	dir := filepath.Join(r.Root, "configs", "helm", "cniscope")
+	text, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
+	if err == nil {
+		text, err = r.chartOf(text)
+	}
+	if err != nil {
+		return err
+	}
 	return r.create("cniscope-"+r.Number+".tgz", func(w io.Writer) error {
 		zip := gzip.NewWriter(w)
 		a := archive{Writer: tar.NewWriter(zip), release: r}
-		return errors.Join(a.chart(filepath.Join(r.Root, "configs", "helm", "cniscope")), a.Close(), zip.Close())
-	})
-}
-
-// chart adds files in order of name, below the chart's name as Helm requires.
-func (a archive) chart(dir string) error {
-	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if !entry.Type().IsRegular() {
-			return fmt.Errorf("%s is no file, and a chart holds nothing else", file)
-		}
-		below, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(file)
-		if err == nil && below == "Chart.yaml" {
-			data, err = a.release.chartOf(data)
-		}
-		if err != nil {
-			return err
-		}
-		return a.content(path.Join("cniscope", filepath.ToSlash(below)), data)
+		// Below the chart's name, as Helm requires.
+		err := a.tree(dir, "cniscope", map[string][]byte{"Chart.yaml": text})
+		return errors.Join(err, a.Close(), zip.Close())
 	})
 }
 
@@ -68,13 +52,4 @@ func (r *release) chartOf(text []byte) ([]byte, error) {
 	}
 	// Appended to annotations, the last section.
 	return fmt.Appendf(text, "\n  cniscope.dev/image-digest: %s\n", r.ImageDigest), nil
-}
-
-func (a archive) content(to string, data []byte) error {
-	header := &tar.Header{Name: to, Mode: 0o644, Size: int64(len(data)), ModTime: a.release.Time, Format: tar.FormatPAX}
-	if err := a.WriteHeader(header); err != nil {
-		return err
-	}
-	_, err := a.Write(data)
-	return err
 }

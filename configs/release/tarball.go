@@ -49,7 +49,7 @@ func (r *release) tarball(w io.Writer, folder, arch string) error {
 			return err
 		}
 	}
-	return errors.Join(a.tree(r.shared(), path.Join(folder, "share")), a.Close(), zip.Close())
+	return errors.Join(a.tree(r.shared(), path.Join(folder, "share"), nil), a.Close(), zip.Close())
 }
 
 // archive writes a reproducible tar file.
@@ -63,23 +63,35 @@ func (a archive) file(from, to string, mode int64) error {
 	if err != nil {
 		return err
 	}
+	return a.content(to, mode, data)
+}
+
+func (a archive) content(to string, mode int64, data []byte) error {
 	header := &tar.Header{Name: to, Mode: mode, Size: int64(len(data)), ModTime: a.release.Time, Format: tar.FormatPAX}
 	if err := a.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err = a.Write(data)
+	_, err := a.Write(data)
 	return err
 }
 
-func (a archive) tree(dir, to string) error {
+// tree adds a directory's files in order of name; changed has other content, by path in it.
+func (a archive) tree(dir, to string, changed map[string][]byte) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
+		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is no file, and an archive holds nothing else", file)
 		}
 		below, err := filepath.Rel(dir, file)
 		if err != nil {
 			return err
 		}
-		return a.file(file, path.Join(to, filepath.ToSlash(below)), 0o644)
+		below = filepath.ToSlash(below)
+		if data := changed[below]; data != nil {
+			return a.content(path.Join(to, below), 0o644, data)
+		}
+		return a.file(file, path.Join(to, below), 0o644)
 	})
 }
