@@ -16,6 +16,7 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -69,7 +70,7 @@ func broken(file string, err error, first bool) error {
 }
 
 func load(file string, d Digest) (event.Network, error) {
-	raw, err := read(file)
+	raw, err := disk.ReadRegular(disk.System(), file, maxBytes)
 	if err != nil {
 		return event.Network{}, err
 	}
@@ -106,7 +107,7 @@ func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 		return nil, fmt.Errorf("its folder of plugins: %w", err)
 	}
 	for _, part := range files[:min(len(files), maxPlugins)] {
-		raw, err := read(part)
+		raw, err := disk.ReadRegular(disk.System(), part, maxBytes)
 		if err == nil {
 			var plugin *libcni.PluginConfig
 			if plugin, err = libcni.NetworkPluginConfFromBytes(raw); err == nil {
@@ -179,30 +180,6 @@ func (d Digest) public(v any) any {
 }
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
-
-// read refuses irregular files, which may block.
-func read(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxBytes {
-		return nil, fmt.Errorf("it is longer than %d bytes", maxBytes)
-	}
-	return raw, nil
-}
 
 // position adds line and column to an error, whose text shows no more than encoding/json and libcni do: a character,
 // field name, or version.

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cniscope/cniscope/pkg/disk"
 )
@@ -58,7 +57,7 @@ func (o OTLP) files(on disk.FS) map[string]*Problem {
 }
 
 func readCA(on disk.FS, path string) (*x509.CertPool, error) {
-	pem, err := readFile(on, path)
+	pem, err := disk.ReadRegular(on, path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +69,8 @@ func readCA(on disk.FS, path string) (*x509.CertPool, error) {
 }
 
 func readPair(on disk.FS, cert, key string) (*tls.Certificate, error) {
-	certPEM, err := readFile(on, cert)
-	keyPEM, keyErr := readFile(on, key)
+	certPEM, err := disk.ReadRegular(on, cert, maxFile)
+	keyPEM, keyErr := disk.ReadRegular(on, key, maxFile)
 	if err := errors.Join(err, keyErr); err != nil {
 		return nil, err
 	}
@@ -85,24 +84,3 @@ func readPair(on disk.FS, cert, key string) (*tls.Certificate, error) {
 
 // maxFile bounds the options' text in bytes, as NRI's Configure and a ConfigMap do (1 MiB).
 const maxFile = 1 << 20
-
-func readFile(on disk.FS, path string) ([]byte, error) {
-	// Opening a pipe would block.
-	info, err := on.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file: name one", quoted(path))
-	}
-	f, err := disk.Open(on, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
-}

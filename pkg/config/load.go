@@ -39,7 +39,7 @@ const textName = "NRI configuration"
 func (s Source) Load() (Options, error) {
 	o := s.Base
 	if s.Path != "" {
-		data, err := readFile(disk.Or(s.Disk), s.Path)
+		data, err := disk.ReadRegular(disk.Or(s.Disk), s.Path, maxFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && s.Optional:
 		case err != nil:
@@ -81,7 +81,7 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	on := disk.Or(s.Disk)
-	data, _ := readFile(on, s.Path) // an unreadable file has no positions
+	data, _ := disk.ReadRegular(on, s.Path, maxFile) // an unreadable file has no positions
 	_, all, _ := s.Base.overlay(on, s.Path, data)
 	_, ofText, _ := s.Base.overlay(on, textName, []byte(s.Text))
 	at, _ := locate(data)

@@ -76,6 +76,26 @@ func OpenRegular(in FS, name string) (File, error) {
 	return f, nil
 }
 
+// ReadRegular reads a regular file of up to most bytes. It opens no device and does not block on a pipe.
+func ReadRegular(in FS, name string, most int64) ([]byte, error) {
+	info, err := in.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is not a regular file", name)
+	}
+	f, err := OpenRegular(in, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err = errors.Join(err, f.Close()); err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%q is longer than %d bytes", name, most)
+	}
+	return data, err
+}
+
 // Kind names a file's type, with article.
 func Kind(m fs.FileMode) string {
 	switch {

@@ -5,18 +5,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -74,16 +72,8 @@ var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",
 
 // ServerIn returns a kubeconfig's host:port, or "".
 func ServerIn(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return "", err
-	}
-	return serverOf(string(content)), nil
+	content, err := disk.ReadRegular(disk.System(), file, 1<<20)
+	return serverOf(string(content)), err
 }
 
 func serverOf(config string) string {

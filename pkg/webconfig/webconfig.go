@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -144,18 +145,11 @@ func look(path string) (files, error) {
 }
 
 func readable(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err := disk.ReadRegular(disk.System(), path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s", text.Clean(path, text.Bound))
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", text.Clean(path, text.Bound))
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s is longer than 1 MiB", text.Clean(path, text.Bound))
 	}
-	return os.ReadFile(path)
+	return data, err
 }
 
 var quotedValue = regexp.MustCompile("`[^`]*`")

@@ -48,7 +48,7 @@ func TestMistakes(t *testing.T) {
 		"tls_server_config:\n  cert_file: tls.crt\n":                      "missing one of key or key_file",
 		"tls_server_config:\n  cert_file: none\n  key_file: tls.key\n":    "there is no file " + filepath.Join(f.dir, "none"),
 		"tls_server_config:\n  cert_file: folder\n  key_file: tls.key\n":  "is not a regular file",
-		"tls_server_config:\n  cert_file: long\n  key_file: tls.key\n":    "longer than 1 MiB",
+		"tls_server_config:\n  cert_file: long\n  key_file: tls.key\n":    "longer than 1048576 bytes",
 		"tls_server_config:\n  cert_file: empty\n  key_file: tls.key\n":   "failed to find any PEM data",
 		"tls_server_config:\n  cert_file: other.crt\n  key_file: tls.key": "private key does not match public key",
 		plainTLS + "  client_ca_file: ca.crt\n":                           "without a Client Auth Policy",
@@ -77,7 +77,7 @@ func TestMistakes(t *testing.T) {
 	for path, say := range map[string]string{
 		filepath.Join(f.dir, "none"):   "there is no file",
 		filepath.Join(f.dir, "folder"): "not a regular file",
-		filepath.Join(f.dir, "long"):   "longer than 1 MiB",
+		filepath.Join(f.dir, "long"):   "longer than 1048576 bytes",
 		"/dev/zero":                    "not a regular file",
 	} {
 		if _, err := Check(path); err == nil || !strings.Contains(err.Error(), say) {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/disk"
-	"github.com/cniscope/cniscope/pkg/private"
 )
 
 const (
@@ -95,7 +93,7 @@ func (s Store) Save(ctx context.Context, d *baseline.Document) {
 
 // Read reads a directory's baseline. The error wraps fs.ErrNotExist if there is none.
 func Read(dir string) (*baseline.Document, error) {
-	data, err := readOwn(dir, fileName, baseline.MaxBytes+1)
+	data, err := readOwn(dir, fileName, baseline.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +112,7 @@ func Write(dir string, d *baseline.Document) error {
 // keyIn returns the saved key, or a fresh one. It never leaves the node: a key makes digests searchable.
 func keyIn(dir string) (key []byte, fresh bool) {
 	if dir != "" {
-		if key, err := readOwn(dir, keyName, keySize+1); err == nil && len(key) == keySize {
+		if key, err := readOwn(dir, keyName, keySize); err == nil && len(key) == keySize {
 			return key, false
 		}
 	}
@@ -124,7 +122,7 @@ func keyIn(dir string) (key []byte, fresh bool) {
 }
 
 func keepKey(dir string, key []byte) error {
-	if kept, err := readOwn(dir, keyName, keySize+1); err == nil && string(kept) == string(key) {
+	if kept, err := readOwn(dir, keyName, keySize); err == nil && string(kept) == string(key) {
 		return nil
 	}
 	return writeOwn(disk.System(), dir, keyName, key)
@@ -135,22 +133,12 @@ func readOwn(dir, name string, most int64) ([]byte, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err // private.Dir would make it
 	}
-	root, err := private.Dir(dir)
+	root, err := disk.System().Private(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	if info, err := root.Lstat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file: remove it")
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return disk.ReadRegular(root, name, most)
 }
 
 // writeOwn replaces a file atomically, safe against a power cut once it returned nil.
