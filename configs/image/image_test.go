@@ -116,23 +116,3 @@ func TestSameInputGivesTheSameBytes(t *testing.T) {
 		t.Error("two builds of the same differ")
 	}
 }
-
-func TestWhatDockerWouldDoOtherwiseIsRefused(t *testing.T) {
-	for _, line := range []string{
-		"RUN apt-get install everything",
-		"FROM debian:12",
-		"ARG VERSION",
-		"COPY --chown=1:1 a /a",
-		"COPY --chmod=u+x a /a",
-		"COPY --chmod=0711 --chown=1:1 a /a",
-		"COPY a b /c/",
-		"CMD run",
-		`LABEL a=b`,
-		`ENTRYPOINT ["/cniscope", \`,
-	} {
-		_, err := readRecipe(strings.NewReader("FROM scratch\n"+line+"\n"), "amd64")
-		if err == nil || !strings.HasPrefix(err.Error(), "line 2, ") {
-			t.Errorf("%s: %v, want an error for line 2", line, err)
-		}
-	}
-}

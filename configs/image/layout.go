@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -60,15 +61,15 @@ func (l *layout) object(mediaType string, v any) (ocispec.Descriptor, error) {
 	return l.blob(mediaType, data)
 }
 
-func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor, error) {
+func (l *layout) image(s Spec, context fs.FS, arch string) (ocispec.Descriptor, error) {
 	var plain bytes.Buffer
 	files := tar.NewWriter(&plain)
-	for _, c := range r.copies {
-		data, err := fs.ReadFile(context, c.from)
+	for _, p := range programs {
+		data, err := fs.ReadFile(context, "bin/linux-"+arch+"/"+p.name)
 		if err != nil {
 			return ocispec.Descriptor{}, fmt.Errorf("a file of the image: %w (`make binaries` builds it)", err)
 		}
-		if err := write(files, c.to, c.mode, data); err != nil {
+		if err := write(files, p.name, p.mode, data); err != nil {
 			return ocispec.Descriptor{}, err
 		}
 	}
@@ -88,10 +89,14 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 		return ocispec.Descriptor{}, err
 	}
 	platform := ocispec.Platform{OS: "linux", Architecture: arch}
+	var created *time.Time
+	if !s.Time.IsZero() {
+		created = &s.Time
+	}
 	config, err := l.object(ocispec.MediaTypeImageConfig, ocispec.Image{
-		Created:  r.created,
+		Created:  created,
 		Platform: platform,
-		Config:   r.config,
+		Config:   s.config(),
 		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(plain.Bytes())}},
 	})
 	if err != nil {
