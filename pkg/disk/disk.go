@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/cniscope/cniscope/pkg/lock"
 )
 
 // FS has the methods of os and *os.Root for system paths, or names in Private's directory. Safe for concurrent use.
@@ -55,7 +57,7 @@ type File interface {
 }
 
 // ErrLocked means that another process holds the lock.
-var ErrLocked = errors.New("another process has it locked")
+var ErrLocked = lock.ErrTaken
 
 // Open opens a file for reading.
 func Open(in FS, name string) (File, error) { return in.OpenFile(name, os.O_RDONLY, 0) }

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
@@ -70,7 +71,7 @@ func wrap(f *os.File, err error) (File, error) {
 
 type file struct{ *os.File }
 
-func (f file) Lock() error { return lock(f.File) }
+func (f file) Lock() error { return lock.File(f.File) }
 
 func (f file) SetAttribute(name string, value []byte) error {
 	return setAttribute(f.File, name, value)

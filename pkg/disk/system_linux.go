@@ -11,14 +11,6 @@ import (
 
 const nonblock = unix.O_NONBLOCK
 
-func lock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrLocked
-	}
-	return err
-}
-
 func unsupported(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP)
 }

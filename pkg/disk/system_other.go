@@ -6,8 +6,6 @@ import "os"
 
 const nonblock = 0
 
-func lock(*os.File) error { return nil }
-
 func unsupported(error) bool { return false }
 
 func attributes(string) (map[string][]byte, error) { return nil, nil }

@@ -1,21 +1,8 @@
 package disk
 
-import (
-	"errors"
-	"os"
-
-	held "github.com/cniscope/cniscope/pkg/lock"
-)
+import "os"
 
 const nonblock = 0
-
-func lock(f *os.File) error {
-	err := held.File(f)
-	if errors.Is(err, held.ErrTaken) {
-		return ErrLocked
-	}
-	return err
-}
 
 // unsupported is always true: directories cannot be flushed (FlushFileBuffers needs GENERIC_WRITE), and NTFS logs
 // names.

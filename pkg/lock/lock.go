@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// ErrTaken means that another process holds the lock.
+var ErrTaken = errors.New("another process has it locked")
+
 // HeldError means that another cniscope observes the node.
 type HeldError struct {
 	// Holder is the file's text: "pid 4711, in a pod, /usr/bin/cniscope, since …".

@@ -39,8 +39,8 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 }
 
 func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	err = File(f)
+	if errors.Is(err, ErrTaken) {
 		return false, held(f, f.Name())
 	}
 	if err != nil {
@@ -58,4 +58,13 @@ func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 		return false, err
 	}
 	return true, private.File(f)
+}
+
+// File locks until the close.
+func File(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrTaken
+	}
+	return err
 }

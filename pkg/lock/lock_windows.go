@@ -31,9 +31,6 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 	return sync.OnceFunc(func() { _ = f.Close() }), nil
 }
 
-// ErrTaken means that another process holds the lock.
-var ErrTaken = errors.New("another process has it")
-
 // File locks until the close, a byte behind the text: locked bytes are unreadable.
 func File(f *os.File) error {
 	behind := windows.Overlapped{OffsetHigh: 1 << 30}

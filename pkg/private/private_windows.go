@@ -131,15 +131,3 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 	}
 	return exposed(owner.String(), us.User.Sid.String(), all, onTheWay), nil
 }
-
-// File returns a *Error if another account can change an open file.
-func File(f *os.File) error {
-	what, err := byHandle(windows.Handle(f.Fd()), false)
-	if err != nil {
-		return fmt.Errorf("asking who may write to %s: %w", f.Name(), err)
-	}
-	if what != "" {
-		return &Error{f.Name(), what, "remove it"}
-	}
-	return nil
-}
