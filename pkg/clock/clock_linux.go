@@ -39,17 +39,4 @@ func kernel() int64 {
 	return ts.Nano() - ours.mono
 }
 
-// Anchor returns one instant in monotonic ns and ns since 1970: the tightest of 5 readings, since a preemption would
-// shift every span.
-func Anchor() (mono, wall int64) {
-	best := int64(1 << 62)
-	for range 5 {
-		before := Monotonic()
-		now := time.Now().UnixNano()
-		after := Monotonic()
-		if after-before < best {
-			best, mono, wall = after-before, before+(after-before)/2, now
-		}
-	}
-	return mono, wall
-}
+func realtime() int64 { return time.Now().UnixNano() }

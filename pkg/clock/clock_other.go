@@ -10,5 +10,4 @@ var start = time.Now()
 // Monotonic returns ns, never set back.
 func Monotonic() int64 { return int64(time.Since(start)) }
 
-// Anchor returns one instant as monotonic ns and ns since 1970.
-func Anchor() (mono, wall int64) { return Monotonic(), time.Now().UnixNano() }
+func realtime() int64 { return time.Now().UnixNano() }

@@ -35,17 +35,8 @@ func FromCounter(ticks int64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
-// Anchor returns one instant in monotonic ns and ns since 1970.
-func Anchor() (mono, wall int64) {
-	best := int64(1 << 62)
-	for range 5 {
-		var now windows.Filetime
-		before := Monotonic()
-		windows.GetSystemTimePreciseAsFileTime(&now)
-		after := Monotonic()
-		if after-before < best {
-			best, mono, wall = after-before, before+(after-before)/2, now.Nanoseconds()
-		}
-	}
-	return mono, wall
+func realtime() int64 {
+	var now windows.Filetime
+	windows.GetSystemTimePreciseAsFileTime(&now)
+	return now.Nanoseconds()
 }
