@@ -15,7 +15,8 @@ var ErrHangs = errors.New("reading it hangs")
 // ErrCut means that a file exceeds the bound.
 var ErrCut = errors.New("it is too long")
 
-func readMost(file string, most int64) ([]byte, error) {
+// ReadMost reads up to most bytes; with ErrCut there are more.
+func ReadMost(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -90,5 +91,5 @@ func (m *Memory) strings(file string) ([]string, error) {
 }
 
 func (m *Memory) read(file string) ([]byte, error) {
-	return Within(&m.patience, func() ([]byte, error) { return readMost(file, memoryMax) })
+	return Within(&m.patience, func() ([]byte, error) { return ReadMost(file, memoryMax) })
 }
