@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -36,7 +38,7 @@ func real(t testing.TB) (all []sent) {
 			all[len(all)-1].want += rest + "\n"
 		default:
 			data, err := hex.DecodeString(rest)
-			family, known := map[string]uint16{"NETLINK_ROUTE": netlinkRoute, "NETLINK_NETFILTER": netlinkNetfilter}[first]
+			family, known := map[string]uint16{"NETLINK_ROUTE": unix.NETLINK_ROUTE, "NETLINK_NETFILTER": unix.NETLINK_NETFILTER}[first]
 			if err != nil || !known {
 				t.Fatalf("%s: %v", line, err)
 			}

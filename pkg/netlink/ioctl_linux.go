@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -30,7 +32,7 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 	q := c.request()
 	q.Object, q.Verb = event.ObjectTable, event.VerbChange
 	q.Protocol, q.Name = "iptables", "IPT_SO_SET_REPLACE"
-	if level == solIPv6 {
+	if level == unix.SOL_IPV6 {
 		q.Protocol, q.Name = "ip6tables", "IP6T_SO_SET_REPLACE"
 	}
 	q.Error = c.Errno(result)
@@ -40,15 +42,15 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 
 // ifreq reads a struct ifreq (netdevice(7)).
 func ifreq(q *event.Request, data []byte) {
-	q.Interface.Name = foreign(data[:min(len(data), ifNameSize)], ifNameSize)
-	if len(data) < ifNameSize+8 || q.Error != "" && q.Query() {
+	q.Interface.Name = foreign(data[:min(len(data), unix.IFNAMSIZ)], unix.IFNAMSIZ)
+	if len(data) < unix.IFNAMSIZ+8 || q.Error != "" && q.Query() {
 		return
 	}
-	value := data[ifNameSize:]
+	value := data[unix.IFNAMSIZ:]
 	switch q.Name {
 	case "SIOCSIFFLAGS":
 		q.Interface.State = "down"
-		if binary.NativeEndian.Uint16(value)&iffUp != 0 {
+		if binary.NativeEndian.Uint16(value)&unix.IFF_UP != 0 {
 			q.Interface.State = "up"
 		}
 	case "SIOCSIFMTU", "SIOCGIFMTU":
@@ -56,7 +58,7 @@ func ifreq(q *event.Request, data []byte) {
 	case "SIOCGIFINDEX", "SIOCGIFNAME":
 		q.Interface.Index = binary.NativeEndian.Uint32(value)
 	case "SIOCSIFADDR", "SIOCGIFADDR":
-		if binary.NativeEndian.Uint16(value) == afInet {
+		if binary.NativeEndian.Uint16(value) == unix.AF_INET {
 			q.Address = ipOf(value[4:8])
 		}
 	case "SIOCSIFHWADDR", "SIOCGIFHWADDR":

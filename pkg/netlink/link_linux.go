@@ -2,13 +2,14 @@ package netlink
 
 import (
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // link reads a struct ifinfomsg (rtnetlink(7)).
 func (c *Call) link(q *event.Request, data []byte) {
-	var m ifInfoMsg
+	var m unix.IfInfomsg
 	rest, ok := fixed(data, &m)
 	if !ok {
 		return
@@ -20,22 +21,22 @@ func (c *Call) link(q *event.Request, data []byte) {
 		q.Verb = event.VerbQuery // ip probes the kernel in this way
 	}
 	// An empty mask means all (rtnl_dev_get_flags), if any flag is set.
-	if change && (m.Change&iffUp != 0 || m.Change == 0 && m.Flags&iffUp != 0) {
+	if change && (m.Change&unix.IFF_UP != 0 || m.Change == 0 && m.Flags&unix.IFF_UP != 0) {
 		i.State = "down"
-		if m.Flags&iffUp != 0 {
+		if m.Flags&unix.IFF_UP != 0 {
 			i.State = "up"
 		}
 	}
-	if m.Family == afBridge {
+	if m.Family == unix.AF_BRIDGE {
 		return // settings of a bridge's port
 	}
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case iflaMaster:
+		case unix.IFLA_MASTER:
 			i.Master = ad.Uint32()
-		case iflaLinkInfo:
+		case unix.IFLA_LINKINFO:
 			c.kind(i, ad.Bytes())
-		case iflaNetNSFD, iflaNetNSPID:
+		case unix.IFLA_NET_NS_FD, unix.IFLA_NET_NS_PID:
 			i.NetNS = c.namespace(ad)
 		default:
 			named(i, ad)
@@ -45,15 +46,15 @@ func (c *Call) link(q *event.Request, data []byte) {
 
 func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
-	case iflaIfName:
-		i.Name = foreign(ad.Bytes(), ifNameSize)
-	case iflaAltIfName:
+	case unix.IFLA_IFNAME:
+		i.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
+	case unix.IFLA_ALT_IFNAME:
 		if i.Name == "" {
 			i.Name = foreign(ad.Bytes(), altIfNameSize)
 		}
-	case iflaAddress:
+	case unix.IFLA_ADDRESS:
 		i.MAC = mac(ad.Bytes())
-	case iflaMTU:
+	case unix.IFLA_MTU:
 		i.MTU = ad.Uint32()
 	}
 }
@@ -62,9 +63,9 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 	var data []byte
 	attributes(info, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case iflaInfoKind:
+		case unix.IFLA_INFO_KIND:
 			i.Kind = foreign(ad.Bytes(), kindSize)
-		case iflaInfoData:
+		case unix.IFLA_INFO_DATA:
 			data = ad.Bytes()
 		}
 	})
@@ -72,16 +73,16 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 		return
 	}
 	attributes(data, func(ad *netlink.AttributeDecoder) {
-		var m ifInfoMsg
+		var m unix.IfInfomsg
 		rest, ok := fixed(ad.Bytes(), &m)
 		if ad.Type() != vethInfoPeer || !ok {
 			return
 		}
 		attributes(rest, func(ad *netlink.AttributeDecoder) {
 			switch ad.Type() {
-			case iflaIfName:
-				i.Peer = foreign(ad.Bytes(), ifNameSize)
-			case iflaNetNSFD, iflaNetNSPID:
+			case unix.IFLA_IFNAME:
+				i.Peer = foreign(ad.Bytes(), unix.IFNAMSIZ)
+			case unix.IFLA_NET_NS_FD, unix.IFLA_NET_NS_PID:
 				i.PeerNetNS = c.namespace(ad)
 			}
 		})
@@ -89,22 +90,22 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 }
 
 func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
-	if ad.Type() == iflaNetNSFD {
+	if ad.Type() == unix.IFLA_NET_NS_FD {
 		return c.ByFile(ad.Uint32())
 	}
 	return c.ByPID(ad.Uint32())
 }
 
 func (c *Call) linkName(data []byte) *event.Link {
-	var m ifInfoMsg
+	var m unix.IfInfomsg
 	rest, ok := fixed(data, &m)
 	if !ok || m.Index <= 0 {
 		return nil
 	}
 	l := &event.Link{Process: c.Process, NetNS: c.NetNS, Index: uint32(m.Index)}
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() == iflaIfName {
-			l.Name = foreign(ad.Bytes(), ifNameSize)
+		if ad.Type() == unix.IFLA_IFNAME {
+			l.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
 		}
 	})
 	if l.Name == "" {
@@ -122,27 +123,27 @@ type assigned struct {
 }
 
 func assignment(data []byte) (a assigned, ok bool) {
-	var m ifAddrMsg
+	var m unix.IfAddrmsg
 	rest, ok := fixed(data, &m)
 	if !ok {
 		return a, false
 	}
-	a.index, a.six, a.flags = m.Index, m.Family == afInet6, uint32(m.Flags)
+	a.index, a.six, a.flags = m.Index, m.Family == unix.AF_INET6, uint32(m.Flags)
 	var local, address []byte
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case ifaLocal:
+		case unix.IFA_LOCAL:
 			local = ad.Bytes()
-		case ifaAddress: // on a point-to-point link the other end
+		case unix.IFA_ADDRESS: // on a point-to-point link the other end
 			address = ad.Bytes()
-		case ifaFlags: // beyond the header's eight bits
+		case unix.IFA_FLAGS: // beyond the header's eight bits
 			a.flags = ad.Uint32()
 		}
 	})
 	if local == nil {
 		local = address
 	}
-	a.address = prefix(local, m.PrefixLen)
+	a.address = prefix(local, m.Prefixlen)
 	return a, true
 }
 
@@ -154,9 +155,9 @@ func (c *Call) addressState(data []byte) *event.Address {
 	}
 	state := event.AddressReady
 	switch {
-	case a.flags&ifaFDADFailed != 0: // it stays tentative
+	case a.flags&unix.IFA_F_DADFAILED != 0: // it stays tentative
 		state = event.AddressDuplicate
-	case a.flags&ifaFTentative != 0:
+	case a.flags&unix.IFA_F_TENTATIVE != 0:
 		state = event.AddressTentative
 	}
 	return &event.Address{Process: c.Process, NetNS: c.NetNS, Index: a.index, Address: a.address, State: state}

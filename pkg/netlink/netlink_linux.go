@@ -10,6 +10,7 @@ import (
 	"net/netip"
 
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -39,7 +40,7 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 		switch {
 		case q == nil:
 		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && last.Verb == q.Verb &&
-			(q.Query() || c.Family != netlinkRoute):
+			(q.Query() || c.Family != unix.NETLINK_ROUTE):
 			last.Count = max(last.Count, 1) + 1
 		default:
 			last = q
@@ -57,11 +58,11 @@ func (c *Call) Answers(data []byte) (bodies []event.Body) {
 			if a := c.refusal(m); a != nil {
 				bodies = append(bodies, a)
 			}
-		case m.Header.Type == rtmNewAddr && c.Family == netlinkRoute:
+		case m.Header.Type == unix.RTM_NEWADDR && c.Family == unix.NETLINK_ROUTE:
 			if a := c.addressState(m.Data); a != nil {
 				bodies = append(bodies, a)
 			}
-		case m.Header.Type == rtmNewLink && c.Family == netlinkRoute:
+		case m.Header.Type == unix.RTM_NEWLINK && c.Family == unix.NETLINK_ROUTE:
 			if l := c.linkName(m.Data); l != nil {
 				bodies = append(bodies, l)
 			}
@@ -78,31 +79,31 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	q := c.request()
 	q.Name = fmt.Sprintf("message %d", m.Header.Type)
 	q.Port, q.Sequence = c.Port, m.Header.Sequence
-	if m.Header.Type < nlmsgMinType {
+	if m.Header.Type < unix.NLMSG_MIN_TYPE {
 		return nil
 	}
 	if m.Header.Flags&netlink.Dump == netlink.Dump {
 		q.Verb = event.VerbQuery
 	}
 	switch c.Family {
-	case netlinkRoute:
+	case unix.NETLINK_ROUTE:
 		q.Protocol = "rtnetlink"
 		c.rtnetlink(q, m)
-	case netlinkNetfilter:
-		if m.Header.Type == nfnlMsgBatchBegin || m.Header.Type == nfnlMsgBatchEnd {
+	case unix.NETLINK_NETFILTER:
+		if m.Header.Type == unix.NFNL_MSG_BATCH_BEGIN || m.Header.Type == unix.NFNL_MSG_BATCH_END {
 			return nil
 		}
 		netfilter(q, m)
-	case netlinkGeneric:
+	case unix.NETLINK_GENERIC:
 		q.Protocol = "generic netlink"
-		if m.Header.Type == genlIDCtrl && len(m.Data) > 0 && m.Data[0] == ctrlCmdGetFamily {
+		if m.Header.Type == unix.GENL_ID_CTRL && len(m.Data) > 0 && m.Data[0] == unix.CTRL_CMD_GETFAMILY {
 			q.Name, q.Verb = "CTRL_CMD_GETFAMILY", event.VerbQuery
 		}
-	case netlinkSockDiag:
+	case unix.NETLINK_SOCK_DIAG:
 		q.Protocol = "sock_diag"
-	case netlinkXfrm:
+	case unix.NETLINK_XFRM:
 		q.Protocol = "xfrm"
-	case netlinkAudit:
+	case unix.NETLINK_AUDIT:
 		q.Protocol = "audit"
 	default:
 		q.Protocol = fmt.Sprintf("netlink %d", c.Family)
@@ -112,7 +113,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 
 // refusal reads a struct nlmsgerr (netlink(7)); nil if the kernel granted the request.
 func (c *Call) refusal(m netlink.Message) *event.Answer {
-	const head = 4 + headerSize
+	const head = 4 + unix.NLMSG_HDRLEN
 	if len(m.Data) < head {
 		return nil
 	}
@@ -124,11 +125,11 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	rest := m.Data[head:]
 	if m.Header.Flags&netlink.Capped == 0 {
 		asked := binary.NativeEndian.Uint32(m.Data[4:]) // request length
-		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, headerSize)-headerSize))):]
+		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, unix.NLMSG_HDRLEN)-unix.NLMSG_HDRLEN))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {
 		attributes(rest, func(ad *netlink.AttributeDecoder) {
-			if ad.Type() == nlmsgerrAttrMsg {
+			if ad.Type() == unix.NLMSGERR_ATTR_MSG {
 				a.Message = foreign(ad.Bytes(), text.Bound)
 			}
 		})
@@ -138,10 +139,10 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 
 // messages splits a buffer into messages, of which the last may be cut.
 func messages(b []byte) (all []netlink.Message) {
-	for len(b) >= headerSize {
+	for len(b) >= unix.NLMSG_HDRLEN {
 		length := uint64(binary.NativeEndian.Uint32(b))
-		whole := min(align(length), uint64(len(b))&^(alignTo-1))
-		if length < headerSize {
+		whole := min(align(length), uint64(len(b))&^(unix.NLMSG_ALIGNTO-1))
+		if length < unix.NLMSG_HDRLEN {
 			return all
 		}
 		all = append(all, netlink.Message{
@@ -152,19 +153,19 @@ func messages(b []byte) (all []netlink.Message) {
 				Sequence: binary.NativeEndian.Uint32(b[8:]),
 				PID:      binary.NativeEndian.Uint32(b[12:]),
 			},
-			Data: b[headerSize:min(length, whole)],
+			Data: b[unix.NLMSG_HDRLEN:min(length, whole)],
 		})
 		b = b[whole:]
 	}
 	return all
 }
 
-func align(n uint64) uint64 { return (n + alignTo - 1) &^ (alignTo - 1) }
+func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
 func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	ad, err := netlink.NewAttributeDecoder(b)
 	if err != nil { // trailing bytes shorter than a header
-		ad, err = netlink.NewAttributeDecoder(b[:len(b)&^(alignTo-1)])
+		ad, err = netlink.NewAttributeDecoder(b[:len(b)&^(unix.NLMSG_ALIGNTO-1)])
 	}
 	for err == nil && ad.Next() {
 		f(ad)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -17,7 +18,7 @@ type subsystem struct {
 // subsystems describes a netfilter subsystem that plugins use (include/uapi/linux/netfilter/nfnetlink.h).
 func subsystems(n uint8) (s subsystem) {
 	switch n {
-	case subsysNFTables:
+	case unix.NFNL_SUBSYS_NFTABLES:
 		return subsystem{"nf_tables", "NFT_MSG_", []string{
 			"NEWTABLE", "GETTABLE", "DELTABLE", "NEWCHAIN", "GETCHAIN", "DELCHAIN", "NEWRULE", "GETRULE", "DELRULE",
 			"NEWSET", "GETSET", "DELSET", "NEWSETELEM", "GETSETELEM", "DELSETELEM", "NEWGEN", "GETGEN", "TRACE",
@@ -25,18 +26,18 @@ func subsystems(n uint8) (s subsystem) {
 			"DESTROYTABLE", "DESTROYCHAIN", "DESTROYRULE", "DESTROYSET", "DESTROYSETELEM", "DESTROYOBJ",
 			"DESTROYFLOWTABLE", "GETSETELEM_RESET",
 		}}
-	case subsysNFTCompat: // iptables asks for the available matches
+	case unix.NFNL_SUBSYS_NFT_COMPAT: // iptables asks for the available matches
 		return subsystem{"nft_compat", "NFNL_MSG_COMPAT_", []string{"GET"}}
-	case subsysIPSet:
+	case unix.NFNL_SUBSYS_IPSET:
 		return subsystem{"ipset", "IPSET_CMD_", []string{
 			"NONE", "PROTOCOL", "CREATE", "DESTROY", "FLUSH", "RENAME", "SWAP", "LIST", "SAVE", "ADD", "DEL", "TEST",
 			"HEADER", "TYPE", "GET_BYNAME", "GET_BYINDEX",
 		}}
-	case subsysCTNetlink:
+	case unix.NFNL_SUBSYS_CTNETLINK:
 		return subsystem{"conntrack", "IPCTNL_MSG_CT_", []string{
 			"NEW", "GET", "DELETE", "GET_CTRZERO", "GET_STATS_CPU", "GET_STATS", "GET_DYING", "GET_UNCONFIRMED",
 		}}
-	case subsysCTNetlinkExp:
+	case unix.NFNL_SUBSYS_CTNETLINK_EXP:
 		return subsystem{"conntrack", "IPCTNL_MSG_EXP_", []string{"NEW", "GET", "DELETE", "GET_STATS_CPU"}}
 	}
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
@@ -140,7 +141,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 			q.Verb = event.VerbChange
 		}
 	}
-	var head netfilterHeader
+	var head unix.Nfgenmsg
 	rest, ok := fixed(m.Data, &head)
 	if !ok {
 		return
@@ -150,10 +151,10 @@ func netfilter(q *event.Request, m netlink.Message) {
 		case s.protocol == "ipset" && at == ipsetAttrSetName:
 			q.Table = foreign(ad.Bytes(), setNameSize)
 		// first attribute of every object
-		case s.protocol == "nf_tables" && at == nftaTableName && q.Object != event.ObjectRuleset:
+		case s.protocol == "nf_tables" && at == unix.NFTA_TABLE_NAME && q.Object != event.ObjectRuleset:
 			q.Table = foreign(ad.Bytes(), nftNameSize)
-		case q.Object == event.ObjectChain && at == nftaChainName,
-			q.Object == event.ObjectRule && at == nftaRuleChain:
+		case q.Object == event.ObjectChain && at == unix.NFTA_CHAIN_NAME,
+			q.Object == event.ObjectRule && at == unix.NFTA_RULE_CHAIN:
 			q.Chain = foreign(ad.Bytes(), nftNameSize)
 		}
 	})

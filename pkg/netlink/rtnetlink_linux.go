@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -48,7 +49,7 @@ var groups = []group{
 const verbNew = 0
 
 func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
-	n := int(m.Header.Type) - rtmBase
+	n := int(m.Header.Type) - unix.RTM_BASE
 	verb := n & 3
 	if n/4 < len(groups) {
 		q.Name = "RTM_" + [...]string{"NEW", "DEL", "GET", "SET"}[verb] + groups[n/4].name
@@ -84,46 +85,46 @@ func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
 
 // route reads a struct rtmsg (rtnetlink(7)).
 func route(q *event.Request, data []byte) {
-	var m routeMsg
+	var m unix.RtMsg
 	rest, ok := fixed(data, &m)
-	if !ok || m.Family != afInet && m.Family != afInet6 {
+	if !ok || m.Family != unix.AF_INET && m.Family != unix.AF_INET6 {
 		return
 	}
 	table := uint32(m.Table)
-	if q.Verb != event.VerbQuery || m.DstLen > 0 {
+	if q.Verb != event.VerbQuery || m.Dst_len > 0 {
 		q.Route = "default"
 	}
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case rtaDst:
-			if s := prefix(ad.Bytes(), m.DstLen); m.DstLen > 0 && s != "" {
+		case unix.RTA_DST:
+			if s := prefix(ad.Bytes(), m.Dst_len); m.Dst_len > 0 && s != "" {
 				q.Route = s
 			}
-		case rtaTable:
+		case unix.RTA_TABLE:
 			table = ad.Uint32()
-		case rtaMultipath: // the first path
-			var hop nextHop
+		case unix.RTA_MULTIPATH: // the first path
+			var hop unix.RtNexthop
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
-				q.Interface.Index = uint32(max(hop.Index, 0))
-				within = within[:min(len(within), max(0, int(hop.Len)-nextHopSize))]
+				q.Interface.Index = uint32(max(hop.Ifindex, 0))
+				within = within[:min(len(within), max(0, int(hop.Len)-unix.SizeofRtNexthop))]
 				attributes(within, func(ad *netlink.AttributeDecoder) { way(q, ad) })
 			}
 		default:
 			way(q, ad)
 		}
 	})
-	if table != rtTableUnspec && table != rtTableMain {
+	if table != unix.RT_TABLE_UNSPEC && table != unix.RT_TABLE_MAIN {
 		q.Table = strconv.FormatUint(uint64(table), 10)
 	}
 }
 
 func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
-	case rtaOIF:
+	case unix.RTA_OIF:
 		q.Interface.Index = ad.Uint32()
-	case rtaGateway:
+	case unix.RTA_GATEWAY:
 		q.Gateway = ipOf(ad.Bytes())
-	case rtaVia: // struct rtvia
+	case unix.RTA_VIA: // struct rtvia
 		if b := ad.Bytes(); len(b) > 2 {
 			q.Gateway = ipOf(b[2:])
 		}
@@ -132,17 +133,17 @@ func way(q *event.Request, ad *netlink.AttributeDecoder) {
 
 // neighbor reads a struct ndmsg (rtnetlink(7)).
 func neighbor(q *event.Request, data []byte) {
-	var m neighborMsg
+	var m unix.NdMsg
 	rest, ok := fixed(data, &m)
 	if !ok {
 		return
 	}
-	q.Interface.Index = uint32(max(m.Index, 0))
+	q.Interface.Index = uint32(max(m.Ifindex, 0))
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case ndaDst:
+		case unix.NDA_DST:
 			q.Address = ipOf(ad.Bytes())
-		case ndaLLAddr:
+		case unix.NDA_LLADDR:
 			q.Interface.MAC = mac(ad.Bytes())
 		}
 	})
@@ -150,7 +151,7 @@ func neighbor(q *event.Request, data []byte) {
 
 // rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
 func rule(q *event.Request, data []byte) {
-	var m routeMsg
+	var m unix.RtMsg
 	rest, ok := fixed(data, &m)
 	if !ok {
 		return
@@ -158,17 +159,17 @@ func rule(q *event.Request, data []byte) {
 	table := uint32(m.Table)
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch ad.Type() {
-		case fraSrc:
-			q.Address = prefix(ad.Bytes(), m.SrcLen)
-		case fraDst:
-			q.Route = prefix(ad.Bytes(), m.DstLen)
-		case fraTable:
+		case unix.FRA_SRC:
+			q.Address = prefix(ad.Bytes(), m.Src_len)
+		case unix.FRA_DST:
+			q.Route = prefix(ad.Bytes(), m.Dst_len)
+		case unix.FRA_TABLE:
 			table = ad.Uint32()
-		case fraIIFName, fraOIFName:
-			q.Interface.Name = foreign(ad.Bytes(), ifNameSize)
+		case unix.FRA_IIFNAME, unix.FRA_OIFNAME:
+			q.Interface.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
 		}
 	})
-	if table != rtTableUnspec {
+	if table != unix.RT_TABLE_UNSPEC {
 		q.Table = strconv.FormatUint(uint64(table), 10)
 	}
 }
