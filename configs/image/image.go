@@ -19,8 +19,7 @@ type Spec struct {
 	Architectures   []string // values of GOARCH
 }
 
-// config runs as root, since the sockets of containerd and NRI belong to root; the pod limits its rights. By number:
-// there is no /etc/passwd.
+// config runs as root, which owns the sockets of containerd and NRI. By number: there is no /etc/passwd.
 func (s Spec) config() ocispec.ImageConfig {
 	labels := map[string]string{
 		ocispec.AnnotationTitle:       "cniscope",
@@ -34,7 +33,7 @@ func (s Spec) config() ocispec.ImageConfig {
 	return ocispec.ImageConfig{User: "0:0", Entrypoint: []string{"/cniscope"}, Cmd: []string{"run"}, Labels: labels}
 }
 
-// programs have modes. No process of the same user can read memory or files of a program that its user cannot read.
+// No process can read the memory of a program that its user cannot read.
 var programs = []struct {
 	name string
 	mode int64

@@ -75,7 +75,7 @@ func (a archive) content(to string, mode int64, data []byte) error {
 	return err
 }
 
-// tree adds a directory's files in order of name; changed has other content, by path in it.
+// tree adds files in order of name; changed is content by path.
 func (a archive) tree(dir, to string, changed map[string][]byte) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

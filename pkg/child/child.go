@@ -1,4 +1,4 @@
-// Package child starts cniscope again, as a process that is spoken to over pipes.
+// Package child starts cniscope again, with pipes.
 package child
 
 import (
@@ -16,7 +16,7 @@ type Process struct {
 	Out []*os.File // its standard output and its files from 3 on
 }
 
-// Start starts a command without environment, with so many outputs. The caller calls Wait and Close.
+// Start starts a command without environment. Call Wait and Close.
 func Start(command []string, outputs int) (_ *Process, err error) {
 	p := &Process{Cmd: exec.Command(command[0], command[1:]...)}
 	var theirs []*os.File
@@ -48,7 +48,7 @@ func Start(command []string, outputs int) (_ *Process, err error) {
 	return p, nil
 }
 
-// Close closes our ends of the pipes.
+// Close closes our ends.
 func (p *Process) Close() { closeAll(append(p.Out, p.In)) }
 
 func closeAll(files []*os.File) {

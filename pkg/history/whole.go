@@ -21,7 +21,6 @@ const (
 	wholeEntry = 160
 )
 
-// spans are those of one operation.
 type spans struct {
 	traces []string // their ids in hex
 	data   []byte   // compressed TracesData

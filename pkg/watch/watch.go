@@ -1,4 +1,4 @@
-// Package watch waits for changes in a directory that may be missing, appear, or be replaced.
+// Package watch waits for changes in a directory, which may be missing or replaced.
 package watch
 
 import (
@@ -20,7 +20,7 @@ type Watcher struct {
 	watched []string
 }
 
-// New returns a Watcher; without a directory it sees no changes. Call Close.
+// New returns a Watcher of dir, or of nothing.
 func New(dir string, log *slog.Logger) *Watcher {
 	w := &Watcher{log: log}
 	if dir == "" {

@@ -63,7 +63,6 @@ with 2 if it has no permission to ask the runtime.`,
 	return cmd
 }
 
-// unhealthy exits with the code of a report.
 type unhealthy struct {
 	error
 	code int

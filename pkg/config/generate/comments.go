@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// comments is keyed by struct and field.
 type comments map[string]map[string]field
 
 type field struct {

@@ -59,7 +59,6 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// names are interface names by place.
 type names map[string]string
 
 // note reports a new name, and empties a full table.

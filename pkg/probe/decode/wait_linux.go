@@ -129,5 +129,4 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// locks are lock names by netlink protocol.
 var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}

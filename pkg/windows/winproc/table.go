@@ -19,7 +19,6 @@ type Filetime int64
 // since1601 is 1970 as a Filetime.
 const since1601 = 116444736000000000
 
-// unix returns ns since 1970.
 func (f Filetime) unix() int64 { return (int64(f) - since1601) * 100 }
 
 // Entry is one process.
