@@ -86,8 +86,8 @@ type ipVersion struct {
 
 func ipVersions() []ipVersion {
 	return []ipVersion{
-		{"ip", unix.AF_INET, unix.IPPROTO_IP, "/proc/self/net/ip_tables_names", 88, 112},
-		{"ip6", unix.AF_INET6, unix.IPPROTO_IPV6, "/proc/self/net/ip6_tables_names", 140, 168},
+		{"ip", unix.AF_INET, unix.IPPROTO_IP, "/proc/thread-self/net/ip_tables_names", 88, 112},
+		{"ip6", unix.AF_INET6, unix.IPPROTO_IPV6, "/proc/thread-self/net/ip6_tables_names", 140, 168},
 	}
 }
 
