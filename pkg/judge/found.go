@@ -11,18 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lookedAt are beginnings of KnownFailure.Look.
-func lookedAt() map[string]event.FoundKind {
-	return map[string]event.FoundKind{
-		"ip -br address show ":              event.FoundBridge,
-		"ip -o link show master ":           event.FoundPorts,
-		"ip -d link show ":                  event.FoundMaster,
-		"ls /var/lib/cni/networks/":         event.FoundLeases,
-		"modinfo ":                          event.FoundModule,
-		"kubectl auth whoami --kubeconfig ": event.FoundToken,
-	}
-}
-
 // Wants returns a failed call and the look that its verdict needs, or nil.
 func Wants(op *model.Operation) (*model.Call, *event.Want) {
 	for _, call := range op.Calls {
@@ -31,22 +19,17 @@ func Wants(op *model.Operation) (*model.Call, *event.Want) {
 			continue
 		}
 		k := known(failed)
-		if k == nil {
+		if k == nil || k.Find == "" {
 			continue
 		}
-		for command, kind := range lookedAt() {
-			if name, is := strings.CutPrefix(k.Look, command); is {
-				name, _, _ = strings.Cut(name, ";")
-				if name == strings.ToUpper(name) { // a placeholder
-					name = ""
-				}
-				network := call.Network
-				if c := failed.Run.Configuration; c != nil {
-					network = cmp.Or(c.Network, network)
-				}
-				return call, &event.Want{Kind: kind, Network: network, Name: name}
-			}
+		w := &event.Want{Kind: k.Find, Network: call.Network, Name: k.Name}
+		if w.Name == strings.ToUpper(w.Name) { // a placeholder
+			w.Name = ""
 		}
+		if c := failed.Run.Configuration; c != nil {
+			w.Network = cmp.Or(c.Network, w.Network)
+		}
+		return call, w
 	}
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -17,9 +18,12 @@ type KnownFailure struct {
 	// Says matches their message, possibly redacted, or the last refused kernel request and its errno. A named group
 	// replaces its name in Remedy: BRIDGE by cni0.
 	Says string
-	// Look shows the state on the node; for those in lookedAt a call waits for event.Found. Report may be empty.
-	Remedy, Look, Report string
-	Example              string
+	// Look shows the state on the node. If Find is set, a call waits for that event.Found, of Name.
+	Remedy, Look string
+	Find         event.FoundKind
+	Name         string
+	// Report may be empty.
+	Report, Example string
 }
 
 // KnownFailures lists them; the first match counts.
@@ -53,7 +57,7 @@ func recall(name, words string) *KnownFailure {
 		for group, placeholder := range k.says.SubexpNames() {
 			if placeholder != "" && harmless.MatchString(said[group]) {
 				k.Remedy = strings.ReplaceAll(k.Remedy, placeholder, said[group])
-				k.Look = strings.ReplaceAll(k.Look, placeholder, said[group])
+				k.Name = strings.ReplaceAll(k.Name, placeholder, said[group])
 			}
 		}
 		return &k.KnownFailure
