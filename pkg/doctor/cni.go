@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -107,10 +108,11 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 		if b.Wrong == nil {
 			continue
 		}
+		says, remedy := judge.Unstartable(*b.Wrong)
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
-			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(b.Wrong.String())},
-			Remedy:   []string{cmp.Or(fact.Clean(b.Wrong.Remedy()), remedyFor(b.Name, f.CRI.Value.BinDirs))},
+			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(says)},
+			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(b.Name, f.CRI.Value.BinDirs))},
 		})
 	}
 	return found, nil

@@ -53,12 +53,32 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
 }
 
-// Gone returns, by sandbox, what its ADD set on the node that is gone from there. Held is what was seen of ADDs.
-func Gone(ctx context.Context, o Options, held []leak.Attachment, sandboxes []string) map[string][]event.Obstacle {
+// Want is what Look looks for.
+type Want = gather.Want
+
+// lookWithin bounds a look that a failed call waits for.
+const lookWithin = 250 * time.Millisecond
+
+// Look finds what a failed call needed, or what drops packets: of single pods by sandbox, of all pods under "".
+func Look(ctx context.Context, o Options, w Want) (*event.Found, map[string][]event.Obstacle) {
 	o = withDefaults(o)
+	if w.Kind != "" {
+		o.Patience = lookWithin
+	}
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	return gather.Gone(ctx, o, held, sandboxes)
+	if w.Kind != "" {
+		return gather.Found(ctx, o, w.Want), nil
+	}
+	f := gather.InTheWay(ctx, o, w)
+	found := map[string][]event.Obstacle{}
+	if w.Node {
+		found[""] = obstacles(f)
+	}
+	for _, g := range f.Gone.Value {
+		found[g.ContainerID] = g.Obstacles[:1] // thousands do not fit a recording's line
+	}
+	return nil, found
 }
 
 // Programs finds programs that cannot be started.

@@ -1,24 +1,15 @@
 package doctor
 
 import (
-	"context"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
-	"github.com/cniscope/cniscope/pkg/doctor/gather"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 )
-
-// Obstacles finds states of the node in which packets of pods are dropped.
-func Obstacles(ctx context.Context, o Options) []event.Obstacle {
-	o = withDefaults(o)
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	return obstacles(gather.Forwarded(ctx, o))
-}
 
 func obstacles(f *fact.Facts) (all []event.Obstacle) {
 	for _, t := range f.Forwarding.Value.Tables {
@@ -79,7 +70,8 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 // drops reports an obstacle. A chain with rules is a note: the CNI may have accepted its pods, as is common beside
 // Docker.
 func drops(o event.Obstacle) Finding {
-	finding := Finding{Level: Problem, Summary: fact.Sayf("%s", o.String()), Remedy: []string{o.Remedy()}}
+	says, remedy := judge.Obstacle(o)
+	finding := Finding{Level: Problem, Summary: fact.Sayf("%s", says), Remedy: []string{remedy}}
 	switch {
 	case o.Kind == event.ObstacleSwitch:
 		finding.Summary = "the node does not forward packets of pods: " + finding.Summary
@@ -98,7 +90,7 @@ func drops(o event.Obstacle) Finding {
 		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
 			o.Name)
 		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, plural(o.Chain.Rules, "rule"))}
-		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + o.Chain.Accept()}
+		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + judge.Accept(o.Chain)}
 	}
 	return finding
 }
@@ -118,17 +110,18 @@ func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {
 	byPod := func(a, b fact.Gone) int { return strings.Compare(podOf(a.Attachment), podOf(b.Attachment)) }
 	for _, g := range slices.SortedStableFunc(slices.Values(f.Gone.Value), byPod) {
 		for _, o := range g.Obstacles {
+			says, remedy := judge.Obstacle(o)
 			i, known := at[o.Kind]
 			if !known {
 				i = len(found)
 				at[o.Kind] = i
 				found = append(found, Finding{
-					Level: Problem, Remedy: []string{o.Remedy()},
-					Summary: fact.Sayf("pod %s has lost a part of its network: %s", podOf(g.Attachment), o.String()),
+					Level: Problem, Remedy: []string{remedy},
+					Summary: fact.Sayf("pod %s has lost a part of its network: %s", podOf(g.Attachment), says),
 				})
 			}
 			found[i].Evidence = append(found[i].Evidence, fact.Sayf("pod %s, sandbox %s: %s", podOf(g.Attachment),
-				g.ContainerID, o.String()))
+				g.ContainerID, says))
 		}
 	}
 	for i := range found {

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -72,4 +74,17 @@ func TestLostPartsStandInTheOrderOfPods(t *testing.T) {
 		harness.Equal(t, len(found), 1)
 		harness.Says(t, found[0].Summary, "pod shop/a has lost")
 	}
+}
+
+// Before: a pod whose ADD set thousands of things made a line that no recording may have.
+func TestALookHasOneThingOfAPod(t *testing.T) {
+	var set []string
+	for i := range 2000 {
+		set = append(set, fmt.Sprint("chain CNI-", i))
+	}
+	none := func(context.Context) ([]fact.Chain, error) { return nil, nil }
+	_, found := Look(t.Context(), Options{Address: "/run/none", ConfDir: t.TempDir(), Chains: none}, Want{
+		Sandboxes: []string{"a", "b"}, Held: []leak.Attachment{{ContainerID: "a", Set: set}},
+	})
+	harness.DeepEqual(t, found, map[string][]event.Obstacle{"a": {event.Gone("chain CNI-0")}})
 }

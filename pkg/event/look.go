@@ -1,10 +1,8 @@
 package event
 
 import (
-	"fmt"
-	"regexp"
-
-	"github.com/cniscope/cniscope/pkg/text"
+	"slices"
+	"strings"
 )
 
 // Look is what was found on the node about a pod's network.
@@ -42,17 +40,22 @@ func (t *Tries) Unanswered() bool { return t != nil && (t.SYNs > 0 || t.Asked > 
 // ObstacleKind is the kind of an Obstacle.
 type ObstacleKind string
 
-// Kinds of obstacles.
+// Kinds of obstacles. Those of one pod are things that its ADD set and that the node lacks, or a changed MAC address.
 const (
 	ObstacleSwitch ObstacleKind = "switch" // a sysctl of forwarding is 0
 	ObstacleTable  ObstacleKind = "table"  // a kernel table is full
 	ObstaclePolicy ObstacleKind = "policy" // a chain drops forwarded packets that no rule accepts
+
+	ObstacleRoute    ObstacleKind = "route"    // a route, or a rule of routing
+	ObstacleFilter   ObstacleKind = "filter"   // a packet filter's chain
+	ObstacleNeighbor ObstacleKind = "neighbor" // a permanent neighbor entry
+	ObstacleGone     ObstacleKind = "gone"     // an address, or a port of a bridge
 )
 
 // Obstacle is a state of the node in which packets of pods are dropped.
 type Obstacle struct {
 	Kind ObstacleKind `json:"kind"`
-	// Name is a sysctl, a table, or a chain.
+	// Name is a sysctl, a table, a chain, or the pod's thing; for ObstacleNeighbor a clause.
 	Name string `json:"name"`
 	// Option is the sysctl of a table's limit.
 	Option string `json:"option,omitempty"`
@@ -75,61 +78,23 @@ type Chain struct {
 // String returns the chain's full name.
 func (c *Chain) String() string { return c.Backend + " " + c.Family + " " + c.Table + " " + c.Name }
 
-var plain = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
+// Gone returns the obstacle of a missing thing: "route 10.22.0.5/32", "chain CNI-DN-07ab".
+func Gone(thing string) Obstacle {
+	kinds := map[string]ObstacleKind{"route": ObstacleRoute, "rule": ObstacleRoute, "chain": ObstacleFilter}
+	kind, _, _ := strings.Cut(thing, " ")
+	if k, known := kinds[kind]; known {
+		return Obstacle{Kind: k, Name: thing}
+	}
+	return Obstacle{Kind: ObstacleGone, Name: thing}
+}
 
-// Accept returns the command that has the chain accept.
-func (c *Chain) Accept() string {
-	switch {
-	case c.Backend == "iptables-legacy" && c.Family == "ip6":
-		return "ip6tables-legacy -P FORWARD ACCEPT"
-	case c.Backend == "iptables-legacy":
-		return "iptables-legacy -P FORWARD ACCEPT"
-	}
-	// nft parses its arguments again.
-	if !plain.MatchString(c.Family) || !plain.MatchString(c.Table) || !plain.MatchString(c.Name) {
-		return "run nft list chains, and set the policy of that chain to accept"
-	}
-	return fmt.Sprintf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
+// OfPod reports whether the obstacle concerns one pod.
+func (o Obstacle) OfPod() bool {
+	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
 }
 
 // Certain reports whether no packet of the pod gets past the obstacle. Rules of a chain may accept it.
 func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
-
-// String returns the obstacle as a clause.
-func (o Obstacle) String() string {
-	if o.OfPod() {
-		says, _ := o.ofPod()
-		return says
-	}
-	switch o.Kind {
-	case ObstacleSwitch:
-		return o.Name + " is 0"
-	case ObstacleTable:
-		return fmt.Sprintf("the kernel's table of %s is full: %d of %d entries", o.Name, o.Used, o.Limit)
-	}
-	if o.Certain() {
-		return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Name)
-	}
-	return fmt.Sprintf("the policy of %s is drop for what none of its %d rules accepts", o.Name, o.Chain.Rules)
-}
-
-// Remedy returns the fix, or nothing if the obstacle is not certain.
-func (o Obstacle) Remedy() string {
-	if o.OfPod() {
-		_, remedy := o.ofPod()
-		return remedy
-	}
-	switch {
-	case !o.Certain():
-		return ""
-	case o.Kind == ObstacleSwitch:
-		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too, and find what resets it", text.Shell(o.Name+"=1"))
-	case o.Kind == ObstacleTable:
-		setting := fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)
-		return fmt.Sprintf("sysctl -w %s; set it in /etc/sysctl.d, too", text.Shell(setting))
-	}
-	return o.Chain.Accept() + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
-}
 
 // FoundKind is what a look after a failed call is at.
 type FoundKind string

@@ -1,11 +1,6 @@
 package event
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/cniscope/cniscope/pkg/text"
-)
+import "slices"
 
 // Fault is why a program cannot be started.
 type Fault string
@@ -60,52 +55,4 @@ type Program struct {
 	Needs string `json:"needs,omitempty"`
 	// What is there instead: architecture, mount point, library, directories, or file mode.
 	Has string `json:"has,omitempty"`
-}
-
-// String returns the fault as a clause.
-func (p Program) String() string {
-	switch p.Fault {
-	case FaultAbsent:
-		return "it is not in " + p.Has
-	case FaultName:
-		return "its name is a path"
-	case FaultUnreadable:
-		return fmt.Sprintf("%s: %s", p.File, p.Has)
-	case FaultMode:
-		return fmt.Sprintf("%s is not executable (mode %s)", p.File, p.Has)
-	case FaultEmpty:
-		return p.File + " is empty: has it been copied?"
-	case FaultMount:
-		return fmt.Sprintf("%s is on a file system that is mounted noexec (%s)", p.File, p.Has)
-	case FaultArchitecture:
-		return fmt.Sprintf("%s is built for %s, this node is %s", p.File, p.Needs, p.Has)
-	case FaultInterpreter:
-		return fmt.Sprintf("%s needs the interpreter %s, which does not exist", p.File, p.Needs)
-	case FaultLibrary:
-		return fmt.Sprintf("%s needs the library %s, which no library directory has", p.File, p.Needs)
-	case FaultVersion:
-		return fmt.Sprintf("%s needs %s, which %s does not have", p.File, p.Needs, p.Has)
-	}
-	return p.File + " is neither a program nor a script"
-}
-
-// Remedy returns the fix; empty if it is a new copy of the file.
-func (p Program) Remedy() string {
-	switch p.Fault {
-	case FaultMode:
-		return "chmod 755 " + text.Shell(p.File)
-	case FaultMount:
-		return "mount -o remount,exec " + text.Shell(p.Has)
-	case FaultArchitecture:
-		return fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
-	case FaultInterpreter:
-		return fmt.Sprintf("install the package that has %s, or replace %s with a statically linked build",
-			p.Needs, p.File)
-	case FaultLibrary:
-		return fmt.Sprintf("install the package that has %s (ldd %s lists all), or replace %s with a statically linked build",
-			p.Needs, text.Shell(p.File), p.File)
-	case FaultVersion:
-		return fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
-	}
-	return ""
 }

@@ -33,11 +33,9 @@ const (
 type Node struct {
 	// Tries returns the attempts in namespaces that still have a process.
 	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
-	// Obstacles returns what drops packets of pods.
-	Obstacles func(context.Context) []event.Obstacle
-	// Gone returns those of single pods, by sandbox.
-	Gone  func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle
-	Found func(context.Context, event.Want) *event.Found
+	// InTheWay returns what drops packets of single pods, by sandbox, and under "" of all, if the node is asked for.
+	InTheWay func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
+	Found    func(context.Context, event.Want) *event.Found
 }
 
 // Source is run once.
@@ -191,20 +189,17 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 		return strings.Compare(a.Key, b.Key)
 	})
 	tries := s.node.Tries(namespaces)
-	var obstacles []event.Obstacle
-	if slices.ContainsFunc(namespaces, func(in event.Namespace) bool { return tries[in].Unanswered() }) {
-		obstacles = s.node.Obstacles(ctx)
-	}
 	var sandboxes []string
 	for _, p := range due {
 		sandboxes = append(sandboxes, p.sandbox)
 	}
-	gone := s.node.Gone(ctx, sandboxes)
+	unanswered := slices.ContainsFunc(namespaces, func(in event.Namespace) bool { return tries[in].Unanswered() })
+	obstacles := s.node.InTheWay(ctx, sandboxes, unanswered)
 	for _, in := range namespaces {
 		l := &event.Look{ContainerID: due[in].sandbox, NetNS: in, Connected: due[in].connected, Tries: tries[in]}
-		l.Obstacles = gone[l.ContainerID]
+		l.Obstacles = obstacles[l.ContainerID]
 		if l.Tries.Unanswered() {
-			l.Obstacles = append(l.Obstacles, obstacles...)
+			l.Obstacles = append(l.Obstacles, obstacles[""]...)
 		}
 		if l.Connected || len(l.Obstacles) > 0 {
 			sink(source.Now(l))

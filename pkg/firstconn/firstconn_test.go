@@ -79,12 +79,11 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 				Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
 					return map[event.Namespace]*event.Tries{all[0]: test.tries}
 				},
-				Obstacles: func(context.Context) []event.Obstacle {
-					looked++
-					return []event.Obstacle{off}
-				},
-				Gone: func(_ context.Context, sandboxes []string) map[string][]event.Obstacle {
-					return map[string][]event.Obstacle{sandboxes[0]: test.gone}
+				InTheWay: func(_ context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
+					if node {
+						looked++
+					}
+					return map[string][]event.Obstacle{sandboxes[0]: test.gone, "": {off}}
 				},
 			}, 10*time.Second, 1)
 			var looks []time.Duration

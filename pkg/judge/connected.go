@@ -47,8 +47,9 @@ func Connected(c model.Connected) *Verdict {
 	}
 	v := &Verdict{Cause: cmp.Or(Cause(cause), CauseUnexplained), Certain: true}
 	if in != nil {
-		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), in.Remedy()
-		all = append([]string{in.String()}, all...)
+		says, remedy := Obstacle(*in)
+		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), remedy
+		all = append([]string{says}, all...)
 	}
 	v.Says = fmt.Sprintf("the first connection came %s after the %s", text.Round(time.Duration(c.At-c.End)), c.Command)
 	if len(all) > 0 {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -26,19 +27,19 @@ func missing(e *evidence) *Verdict {
 	}
 	return &Verdict{ // unchecked
 		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q did not run, its binary may be missing", first) + also,
-		Remedy: fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", first),
-		Report: "containerd/containerd#8419",
+		Remedy: copyAgain(first), Report: "containerd/containerd#8419",
 	}
 }
 
+func copyAgain(plugin string) string {
+	return fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", plugin)
+}
+
 func unstartable(p *event.Program) *Verdict {
+	says, remedy := Unstartable(*p)
 	v := &Verdict{
-		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q cannot start: %s", p.Name, p),
-		Remedy: p.Remedy(),
-	}
-	if v.Remedy == "" {
-		v.Remedy = fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the "+
-			"folder", p.Name)
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q cannot start: %s", p.Name, says),
+		Remedy: cmp.Or(remedy, copyAgain(p.Name)),
 	}
 	if p.Fault == event.FaultAbsent {
 		v.Report = "containerd/containerd#8419"
@@ -54,7 +55,8 @@ func unstartableRun(e *evidence) *Verdict {
 	}
 	for _, p := range e.call.Programs.Faults {
 		r := result(e.Failed)
-		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && e.Failed.Code == loaderFailed && (p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
+		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && e.Failed.Code == loaderFailed &&
+			(p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
 		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
 		if own || named {
 			v := unstartable(&p)

@@ -165,11 +165,14 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 		}
 	}
 	return firstconn.New(firstconn.Node{
-		Tries:     firstconn.Tries,
-		Obstacles: func(ctx context.Context) []event.Obstacle { return doctor.Obstacles(ctx, ask) },
-		Found:     func(ctx context.Context, w event.Want) *event.Found { return doctor.LookAt(ctx, ask, w) },
-		Gone: func(ctx context.Context, sandboxes []string) map[string][]event.Obstacle {
-			return doctor.Gone(ctx, ask, n.held(), sandboxes)
+		Tries: firstconn.Tries,
+		InTheWay: func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
+			_, found := doctor.Look(ctx, ask, doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held()})
+			return found
+		},
+		Found: func(ctx context.Context, w event.Want) *event.Found {
+			found, _ := doctor.Look(ctx, ask, doctor.Want{Want: w})
+			return found
 		},
 	}, o.Slow.FirstConnection, o.Limits.Operations)
 }

@@ -165,24 +165,6 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 // Chains lists the node's chains of nf_tables and legacy iptables, which needs CAP_NET_ADMIN.
 func Chains(ctx context.Context) ([]fact.Chain, error) { return chains(ctx) }
 
-// Forwarded gathers the loaded networks, and what forwarding of their packets needs.
-func Forwarded(ctx context.Context, o fact.Options) *fact.Facts {
-	f := begin(ctx, o)
-	var wg sync.WaitGroup
-	list := o.Chains
-	if list == nil {
-		list = chains
-	}
-	find(ctx, &wg, &f.Chains, list)
-	find(ctx, &wg, &f.Forwarding, forwarding)
-	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
-		lookIntoFolder(f)
-	})
-	wg.Wait()
-	return f
-}
-
 // Agents asks the agents, after Readiness.
 func Agents(ctx context.Context, f *fact.Facts) {
 	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -62,32 +63,46 @@ func chainsOf(c *cached) (chains []string) {
 
 const or = " or "
 
-// Gone returns, by sandbox, a thing that was set for a pod and is gone from the node. Held is what was seen of ADDs; libcni's
-// cache says more.
-func Gone(ctx context.Context, o fact.Options, held []leak.Attachment, sandboxes []string) map[string][]event.Obstacle {
+// Want is a look at the node: what a failed call needed, if Kind is set, else what drops packets of pods.
+type Want struct {
+	event.Want
+	// Node asks for what drops packets of all pods.
+	Node bool
+	// Things that ADDs set for Sandboxes may be gone. Held is what was seen of ADDs; libcni's cache says more.
+	Sandboxes []string
+	Held      []leak.Attachment
+}
+
+// InTheWay gathers what drops packets of pods.
+func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	f := begin(ctx, o)
-	f.Scope.Value.Recent.Held = held
-	withRuntime(ctx, f, func(*grpc.ClientConn, cri.RuntimeServiceClient) {
-		sees := viewOf(f.Runtime.Value.PID, f.Contained)
-		files, _ := resultFiles(sees, &f.Held.Value)
-		f.Held.Value.Living = readResults(sees, slices.DeleteFunc(files, func(file string) bool {
-			return !slices.ContainsFunc(sandboxes, func(sandbox string) bool { return strings.Contains(file, sandbox) })
-		}))
-	})
-	for _, sandbox := range sandboxes {
-		f.Held.Value.Living = append(f.Held.Value.Living, leak.Attachment{ContainerID: sandbox})
-	}
+	f.Scope.Value.Recent.Held = w.Held
 	list := o.Chains
 	if list == nil {
 		list = chains
 	}
-	f.Chains.Value, f.Chains.Err = list(ctx)
-	found := map[string][]event.Obstacle{}
-	all, _ := goneFrom(f)
-	for _, g := range all {
-		found[g.ContainerID] = g.Obstacles[:1] // a verdict names one; thousands do not fit a recording's line
+	var wg sync.WaitGroup
+	find(ctx, &wg, &f.Chains, list)
+	if w.Node {
+		find(ctx, &wg, &f.Forwarding, forwarding)
 	}
-	return found
+	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
+		if w.Node {
+			f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
+			lookIntoFolder(f)
+		}
+		sees := viewOf(f.Runtime.Value.PID, f.Contained)
+		files, _ := resultFiles(sees, &f.Held.Value)
+		f.Held.Value.Living = readResults(sees, slices.DeleteFunc(files, func(file string) bool {
+			return !slices.ContainsFunc(w.Sandboxes, func(sandbox string) bool { return strings.Contains(file, sandbox) })
+		}))
+	})
+	for _, sandbox := range w.Sandboxes {
+		f.Held.Value.Living = append(f.Held.Value.Living, leak.Attachment{ContainerID: sandbox})
+	}
+	wg.Wait()
+	f.Gone.Value, f.Gone.Err = goneFrom(f)
+	return f
 }
 
 func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {

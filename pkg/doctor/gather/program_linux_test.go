@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -94,8 +95,8 @@ func TestWhyAProgramCannotBeStarted(t *testing.T) {
 				}
 				return
 			}
-			if wrong.Fault != test.fault || !strings.Contains(wrong.String(), test.says) {
-				t.Errorf("%s: %s", wrong.Fault, wrong)
+			if says, _ := judge.Unstartable(*wrong); wrong.Fault != test.fault || !strings.Contains(says, test.says) {
+				t.Errorf("%s: %s", wrong.Fault, says)
 			}
 		})
 	}
@@ -122,11 +123,12 @@ func TestAProgramOnAMountThatRefuses(t *testing.T) {
 	if wrong == nil || wrong.Fault != event.FaultMount || wrong.Has != dir {
 		t.Fatalf("%+v", wrong)
 	}
-	if out, err := exec.Command("sh", "-c", wrong.Remedy()).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", wrong.Remedy(), err, out)
+	_, remedy := judge.Unstartable(*wrong)
+	if out, err := exec.Command("sh", "-c", remedy).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", remedy, err, out)
 	}
 	if wrong := look(); wrong != nil {
-		t.Errorf("after its remedy: %s", wrong)
+		t.Errorf("after its remedy: %+v", wrong)
 	}
 	harness.Check(t, exec.Command(file).Run())
 }
@@ -145,7 +147,7 @@ func TestTheProgramsOfThisMachine(t *testing.T) {
 		}
 		looked++
 		if wrong := faultOf(view{sure: true}, file); wrong != nil {
-			t.Errorf("%s: %s", wrong.Fault, wrong)
+			t.Errorf("%+v", wrong)
 		}
 	}
 	t.Logf("%d programs", looked)
