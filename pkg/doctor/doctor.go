@@ -56,7 +56,6 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 // Want is what Look looks for.
 type Want = gather.Want
 
-// lookWithin bounds a look that a failed call waits for.
 const lookWithin = 250 * time.Millisecond
 
 // Look finds what a failed call needed, or what drops packets: of single pods by sandbox, of all pods under "".

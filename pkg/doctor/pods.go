@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/judge"
 )
 
 const (
@@ -39,6 +40,9 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 			Remedy:   []string{fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
 		}
 		finding.Evidence = append(finding.Evidence, lastLine(c.LastLine)...)
+		if known := judge.KnownRemedy(c.Name, c.LastLine); known != "" {
+			finding.Remedy = append([]string{known}, finding.Remedy...)
+		}
 		if len(c.Mounts) > 0 {
 			finding.Evidence = append(finding.Evidence, "it mounts "+fact.List(c.Mounts))
 		}

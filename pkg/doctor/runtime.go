@@ -1,14 +1,17 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
@@ -33,6 +36,10 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 			Remedy: []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set runtime.socket in " +
 				"cniscope's options"},
 		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			finding.Evidence = append(finding.Evidence, "no process listens there, so it ended")
+			finding.Remedy[0] = r.Restart() + "; " + r.Journal()
+		}
 		return []Finding{withoutFolder(f, finding)}, nil
 	}
 	found := otherRuntimes(f)
@@ -43,7 +50,8 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
 			Evidence: []string{fact.Sayf("%s: %s", r.String(), p.Err)},
-			Remedy:   []string{"correct what the error names (usually /etc/containerd/config.toml), then: " + r.Restart()},
+			Remedy: []string{cmp.Or(judge.KnownRemedy("containerd", p.Err),
+				"correct what the error names (usually /etc/containerd/config.toml)") + ", then: " + r.Restart()},
 		})
 	}
 	if err := f.CRI.Err; err != nil && !slices.ContainsFunc(found, func(x Finding) bool { return x.Level == Problem }) {
@@ -103,10 +111,16 @@ func criSilent(f *fact.Facts, err error) Finding {
 
 // withoutFolder adds that containerd stops when its CNI folder is removed (internal/cri/server/cni_conf_syncer.go).
 func withoutFolder(f *fact.Facts, finding Finding) Finding {
-	if f.Folder.Err == nil && f.Folder.Value.Missing && f.Runtime.Value.Containerd() {
+	folder, r := f.Folder.Value, f.Runtime.Value
+	switch {
+	case f.Folder.Err != nil || !r.Containerd():
+	case folder.Missing:
 		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder "+
-			"is removed", f.Folder.Value.Dir))
-		finding.Remedy = folderAgain(f.Runtime.Value)
+			"is removed", folder.Dir))
+		finding.Remedy = folderAgain(r)
+	case !r.Began.IsZero() && folder.Made.After(r.Began):
+		finding.Evidence = append(finding.Evidence, fact.Sayf("folder %s was made again at %s, after containerd started: "+
+			"containerd stops when its CNI folder is removed", folder.Dir, stamp(folder.Made)))
 	}
 	return finding
 }
@@ -137,7 +151,6 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
 }
 
-// nriIsThere also checks that a running cniscope is registered.
 func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if f.Options.NRISocket == "" {
 		return nil, notApplicable("cniscope's options leave NRI alone ([nri] enabled = false)")

@@ -65,6 +65,14 @@ func recall(name, words string) *KnownFailure {
 	return nil
 }
 
+// KnownRemedy returns the remedy of the known failure in a program's words, or nothing.
+func KnownRemedy(name, words string) string {
+	if k := recall(name, words); k != nil {
+		return k.Remedy
+	}
+	return ""
+}
+
 // harmless matches one shell word that is no option, and no placeholder of redaction.
 var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 

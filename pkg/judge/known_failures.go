@@ -317,6 +317,18 @@ func ofChainedPlugins() []KnownFailure {
 func ofCalls() []KnownFailure {
 	return []KnownFailure{
 		{
+			"containerd", `(fsnotify|inotify).*: too many open files`,
+			"run sysctl -w fs.inotify.max_user_instances=8192 and set it in /etc/sysctl.d, too",
+			"sysctl fs.inotify", "", "", "berops/claudie#1694",
+			"failed to create CNI conf monitor for default: failed to create fsnotify watcher: too many open files",
+		},
+		{
+			"", `^panic: `,
+			"upgrade the plugin, or return to its version before: journalctl -u containerd has the stack, which its maker needs",
+			"journalctl -u containerd", "", "", "Azure/azure-container-networking#176",
+			"panic: runtime error: invalid memory address or nil pointer dereference",
+		},
+		{
 			"", `incompatible CNI versions`,
 			"upgrade the plugin in /opt/cni/bin, or set cniVersion of the CNI configuration to a version that the plugin supports",
 			"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
@@ -406,6 +418,12 @@ func ofClusterNetworks() []KnownFailure {
 			"calico calico-ipam", `connection is unauthorized`,
 			"restart calico-node on this node, which renews the token in /etc/cni/net.d/calico-kubeconfig (kubectl delete pod -A -l k8s-app=calico-node --field-selector spec.nodeName=NODE), with CALICO_MANAGE_CNI=true",
 			"kubectl auth whoami --kubeconfig /etc/cni/net.d/calico-kubeconfig", event.FoundToken, "/etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
+		},
+		{
+			"", `check is set to 'loose'`,
+			"run sysctl -w net.ipv4.conf.all.rp_filter=1 and set it in /etc/sysctl.d, too; or set FELIX_IGNORELOOSERPF=true on calico-node",
+			"sysctl net.ipv4.conf.all.rp_filter", "", "", "kubermatic/kubermatic#6864",
+			"Kernel's RPF check is set to 'loose'. Calico requires net.ipv4.conf.all.rp_filter to be set to 0 or 1.",
 		},
 		{
 			"", `/var/lib/calico/nodename: no such file or directory`,

@@ -63,6 +63,21 @@ func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
 	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (config: exited)")
 }
 
+// What an agent's last line says it died of has its remedy; the same container with other words has none but its log.
+func TestAnAgentThatRefusesTheNode(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	says := func(words string) *cri.ContainerConfig {
+		return &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "calico-node", Attempt: 5}, Command: shell("echo \"" + words + "\"; exit 1")}
+	}
+	n.container("kube-system", "calico-node-a", says("Kernel's RPF check is set to 'loose'. Calico requires net.ipv4.conf.all.rp_filter to be set to 0 or 1."))
+	n.finds("network-pods", doctor.Problem, "container calico-node of pod kube-system/calico-node-a", "is set to 'loose'", "sysctl -w net.ipv4.conf.all.rp_filter=1", "FELIX_IGNORELOOSERPF=true")
+	twin := newNode(t, rig.Options{Networks: []rig.Network{}})
+	twin.container("kube-system", "calico-node-b", says("read net.ipv4.conf.all.rp_filter: permission denied"))
+	if f := twin.finds("network-pods", doctor.Problem, "its last line: read net.ipv4.conf.all.rp_filter"); strings.Contains(strings.Join(f.Remedy, ""), "sysctl") {
+		t.Errorf("%q", f.Remedy)
+	}
+}
+
 func TestALongLastLineIsCut(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{

@@ -158,6 +158,7 @@ type Folder struct {
 	Blocking string   // unreadable file among the used ones
 	Other    []string // ignored files
 	Missing  bool
+	Made     time.Time // zero if unknown
 }
 
 // Binary is a plugin's program.

@@ -3,6 +3,7 @@ package fact
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // Runtime is the container runtime. Without an answer, Name and Unit are guessed by the socket.
@@ -12,6 +13,8 @@ type Runtime struct {
 	PID     int // 0 if unknown
 	Unit    string
 	Plugins []RuntimePlugin // plugins of containerd
+	// Began is when its socket was made, zero if unknown.
+	Began time.Time
 	// Absent means that the runtime is not installed and has no socket.
 	Absent bool
 	// Hidden is the path of its socket if that is outside our mount namespace.

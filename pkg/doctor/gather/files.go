@@ -36,6 +36,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	if err != nil {
 		return d, fmt.Errorf("reading the CNI folder: %w", err)
 	}
+	d.Made = born(at)
 	networks, problems := cniconf.Load(at, cniconf.Digest{})
 	d.Networks = networks
 	for _, p := range problems {

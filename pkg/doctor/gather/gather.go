@@ -219,8 +219,12 @@ func cniDirs(f *fact.Facts) []string {
 // dial fails at once if the socket is missing; gRPC alone would wait for it.
 func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
-	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
+	socket, err := os.Stat(o.Address)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	if err == nil {
+		f.Runtime.Value.Began = socket.ModTime()
 	}
 	if f.Runtime.Value.PID, err = reach(o.Address, o.Patience); err != nil {
 		return nil, err

@@ -134,3 +134,11 @@ func clockState(context.Context) (fact.Clock, error) {
 		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
 	}, nil
 }
+
+func born(path string) time.Time {
+	var s unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &s) != nil || s.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}
+	}
+	return time.Unix(s.Btime.Sec, int64(s.Btime.Nsec))
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// things returns which of the wanted ones are on the node.
 func things(wanted []string) (here map[string]bool, err error) {
 	here = map[string]bool{}
 	if !slices.ContainsFunc(wanted, func(thing string) bool { return !strings.HasPrefix(thing, "chain ") }) {

@@ -41,6 +41,7 @@ func staleNeighbors(view, []leak.Attachment) map[string][]event.Obstacle {
 	return map[string][]event.Obstacle{}
 }
 func bearers(map[string]bool) error          { return errPlatform }
+func born(string) time.Time                  { return time.Time{} }
 func bootTime() time.Time                    { return time.Time{} }
 func unitOf(int) string                      { return "" }
 func attached(view, *event.Found) error      { return errPlatform }
