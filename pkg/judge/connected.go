@@ -92,7 +92,6 @@ func obstacleCause(k event.ObstacleKind) LateCause {
 	return LatePolicy
 }
 
-// tries returns the first cause in the counters, and all evidence; explained omits possible causes.
 func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 	add := func(c LateCause, is bool, format string, args ...any) {
 		if is {

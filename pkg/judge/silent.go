@@ -17,6 +17,15 @@ func silent(c *model.Connection, plugin string) string {
 			"run kill -CONT with its pid if /proc/PID/status says State: T", c.Address)
 	}
 	to, err := netip.ParseAddrPort(c.Address)
+	if known := ofService(c, plugin); known != "" || err != nil || !to.Addr().IsLoopback() {
+		return known
+	}
+	return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if "+
+		"/proc/PID/status says State: T, else read its log of that time", to.Port())
+}
+
+func ofService(c *model.Connection, plugin string) string {
+	to, err := netip.ParseAddrPort(c.Address)
 	if err != nil {
 		return ""
 	}
@@ -39,13 +48,11 @@ func silent(c *model.Connection, plugin string) string {
 			"/etc/resolv.conf: dig @%s -p 53 . must answer on it", c.Address, host)
 	case port == 2379 || port == 4001:
 		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and repair what "+
-			"it reports: a member that is down, no leader, a slow disk", c.Address)
+			"it reports: a member that is down, no leader, a slow disk; if it gets no answer, restart what listens "+
+			"there, etcd or a proxy", c.Address)
 	case port == 67 || port == 547:
 		return fmt.Sprintf("start the DHCP server or relay at %s, and read its log of that time: it may have no free "+
 			"lease for this network", host)
-	case to.Addr().IsLoopback():
-		return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if "+
-			"/proc/PID/status says State: T, else read its log of that time", port)
 	}
 	return ""
 }

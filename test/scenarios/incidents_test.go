@@ -34,7 +34,7 @@ const (
 
 // reporters are names under which this program is a chained plugin that does what its configuration's key "does" names.
 func reporters() []string {
-	return []string{"calico", "multus", "cilium-cni", "flannel", "ovn-k8s-cni-overlay", "antrea-cni", "contiv"}
+	return []string{"calico", "multus", "cilium-cni", "flannel", "ovn-k8s-cni-overlay", "antrea-cni", "contiv", "weave-net"}
 }
 
 // reports is the main of a reporter.
@@ -313,8 +313,10 @@ func incidentRig(t *testing.T) *scene {
 	plugins := map[string][]byte{
 		"azure-lister": onAdd(`unshare -m sh -c 'mount --bind ` + incidentDir + `/resolv.conf /etc/resolv.conf; c=CNISCOPE-NAMES
 			t="iptables -t nat"; $t -N $c; $t -A $c -s 10.1.2.3; $t -L $c >/dev/null; $t -F $c; $t -X $c'`),
-		"bandwidth": onAdd(`fail 999 'create ingress qdisc: file exists'`),
-		"ipvlan":    onAdd(`fail 999 'failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to \"net1\": address already in use'`),
+		"istio-script": onAdd("unshare -m sh -c 'mount --bind " + incidentDir + "/resolv.conf /etc/resolv.conf; getent ahosts absent.example.test >/dev/null; :'"),
+		"slow-script":  onAdd("timeout 2 tail -f /dev/null; :"),
+		"bandwidth":    onAdd(`fail 999 'create ingress qdisc: file exists'`),
+		"ipvlan":       onAdd(`fail 999 'failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to \"net1\": address already in use'`),
 	}
 	self, err := os.Executable()
 	harness.Check(t, err)

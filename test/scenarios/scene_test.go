@@ -131,6 +131,11 @@ func (s *scene) call(pod string) *call {
 	return &call{spans.Wait(s, s.spans, "ADD", "k8s.pod.name", pod)}
 }
 
+func (s *scene) deleted(pod string) *call {
+	s.Helper()
+	return &call{spans.Wait(s, s.spans, "DEL", "k8s.pod.name", pod)}
+}
+
 func (s *scene) crowd(prefix string, pods int) {
 	s.Helper()
 	var all sync.WaitGroup

@@ -1,0 +1,171 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const (
+	datastore = "127.0.6.45:2379"
+	weaver    = "127.0.0.1:6784"
+)
+
+// asksAt asks a server that holds the answer.
+func asksAt(address string) func() error { return func() error { return listens(address) } }
+
+func init() {
+	doings["ADD weave"], doings["ADD elsewhere"] = asksAt(weaver), asksAt("127.0.0.1:6785")
+	doings["DEL datastore"], doings["DEL other"] = asksAt(datastore), asksAt("127.0.6.45:9999")
+	doings["ADD cilium"] = func() error {
+		c, err := net.Dial("unix", ciliumSocket)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte("PUT /v1/endpoint/1 HTTP/1.0\r\n\r\n")); err != nil {
+			return err
+		}
+		_, err = c.Read(make([]byte, 1))
+		return err
+	}
+	doings["ADD panic"] = func() error {
+		var missing *incident
+		return os.Remove(missing.id)
+	}
+	doings["ADD exit"] = func() error { os.Exit(2); return nil }
+}
+
+// never is in no twin's remedy.
+type report struct {
+	incident
+	never string
+}
+
+// Each report stands above its twin: the same symptom of another cause.
+func moreReports() []report {
+	chain := func(script string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(script)} }
+	dns := func(s *scene) func() {
+		c, err := net.ListenPacket("udp", silentDNS)
+		harness.Check(s.T, err)
+		return func() { c.Close() }
+	}
+	agentRuns := func(command ...string) func(*scene) func() {
+		return func(s *scene) func() {
+			end := longTable(s)
+			stop := answers(s, func() {
+				for range 8 {
+					_ = exec.Command(command[0], command[1:]...).Run()
+				}
+			}, 200)
+			return func() { stop(); end() }
+		}
+	}
+	const long = 2 * time.Second
+	return []report{{
+		incident{
+			id: "hostname-waits-for-dns", chain: chain("istio-script"), before: dns, cause: "slow_command",
+			says: []string{"istio-script", "getent", "waited for " + silentDNS}, remedy: "/etc/resolv.conf",
+		}, "strace",
+	}, {
+		incident{id: "hostname-twin", chain: chain("slow-script"), before: dns, cause: "slow_command", says: []string{"slow-script"}}, "resolv.conf",
+	}, {
+		incident{
+			id: "agent-runs-slow-iptables", chain: does("cilium-cni", "cilium"),
+			before: agentRuns("nsenter", "--net="+rulesNetns, "iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN"),
+			cause:  "slow_command", says: []string{"ran iptables-legacy (8 times)", "while plugin cilium-cni waited"}, remedy: "run kube-proxy in mode nftables or ipvs",
+		}, "rate limit",
+	}, {
+		incident{
+			id: "agent-runs-twin", chain: does("cilium-cni", "cilium"), before: agentRuns("timeout", "0.3", "tail", "-f", "/dev/null"),
+			cause: "slow_command", says: []string{"timeout"},
+		}, "kube-proxy",
+	}, {
+		incident{
+			id: "plugin-panics", chain: does("contiv", "panic"), fails: true, cause: "plugin_error",
+			says: []string{"plugin contiv panicked: runtime error: invalid memory address"}, remedy: "return to its version before",
+		}, "conflist",
+	}, {
+		incident{id: "panics-twin", chain: does("contiv", "exit"), fails: true, cause: "plugin_error", says: []string{"contiv exited 2"}}, "version before",
+	}, {
+		incident{
+			id: "ipam-waits-for-quorum", chain: does("weave-net", "weave"), before: server("tcp", weaver, long, ""),
+			cause: "agent_idle", says: []string{weaver, "was idle"}, remedy: "status ipam",
+		}, "cilium",
+	}, {
+		incident{
+			id: "quorum-twin", chain: does("contiv", "elsewhere"), before: server("tcp", "127.0.0.1:6785", long, ""),
+			cause: "agent_idle", says: []string{"127.0.0.1:6785"}, remedy: "read what",
+		}, "weave",
+	}}
+}
+
+func TestMoreIncidents(t *testing.T) {
+	harness.Root(t)
+	s := incidentRig(t)
+	s.record()
+	for i, c := range moreReports() {
+		t.Run(c.id, func(t *testing.T) {
+			s := *s
+			s.T, s.prefix, s.pods = t, c.id, 100*i
+			s.network(c.id, c.chain...)
+			if c.before != nil {
+				defer c.before(&s)()
+			}
+			call := s.add(rig.PodOptions{}, c.fails)
+			c.judged(call, &s)
+			if do := call.Attrs["cniscope.remedy"]; strings.Contains(do, c.never) {
+				t.Errorf("it has the remedy of another cause: %s", do)
+			}
+		})
+	}
+}
+
+// A DEL waits for its datastore, until it answers or until the request's deadline, at which the runtime kills the plugin.
+func TestATeardownThatWaits(t *testing.T) {
+	harness.Root(t)
+	s := incidentRig(t)
+	s.record()
+	for i, c := range []struct {
+		id, does, address, remedy, never string
+		deadline                         bool
+	}{
+		{"teardown-waits-for-datastore", "datastore", datastore, "etcdctl --endpoints=" + datastore, "memory", false},
+		{"plugin-killed-at-deadline", "datastore", datastore, "restart what listens there", "memory", true},
+		{"teardown-twin", "other", "127.0.6.45:9999", "read what", "etcd", false},
+	} {
+		t.Run(c.id, func(t *testing.T) {
+			s := *s
+			s.T = t
+			s.network(c.id, does("calico", c.does)...)
+			held := 3 * time.Second
+			if c.deadline {
+				held = time.Hour
+			}
+			defer answersAfter(t, "tcp", c.address, held, "")()
+			o := rig.PodOptions{Namespace: "shop", Name: c.id, HostPorts: nil}
+			id, err := s.rig.RunPod(s.ctx, o)
+			harness.Check(t, err)
+			ctx, cancel := context.WithTimeout(s.ctx, 4*time.Second)
+			defer cancel()
+			if err := s.rig.StopPod(ctx, id); err != nil != c.deadline {
+				t.Fatalf("%d: %v", i, err)
+			}
+			call := s.deleted(c.id)
+			cause, verdict, remedy := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
+			if cause != "agent_idle" || !strings.Contains(verdict, "plugin calico waited for") || !strings.Contains(verdict, c.address) ||
+				!strings.Contains(remedy, c.remedy) || strings.Contains(remedy, c.never) || strings.Contains(verdict, "killed") != c.deadline {
+				t.Errorf("%s: %s\n  → %s", cause, verdict, remedy)
+			}
+		})
+	}
+}
