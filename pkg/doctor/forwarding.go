@@ -40,8 +40,7 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 // dotted turns a path below /proc/sys into a sysctl's name, and back: an interface's name may have a dot.
 var dotted = strings.NewReplacer("/", ".", ".", "/")
 
-// crossed reports whether packets of pods depend on a switch: of their IP version, and of a bridge of pods or the
-// interface of the default route.
+// crossed reports whether packets of pods depend on a switch.
 func crossed(f *fact.Facts, name string) bool {
 	loaded := f.CRI.Value.Loaded
 	if strings.HasPrefix(name, "ipv6/") && !slices.ContainsFunc(loaded, func(l fact.Loaded) bool {
@@ -104,7 +103,6 @@ func routesPods(f *fact.Facts) bool {
 	})
 }
 
-// podsKeepTheirNetwork reports each kind of thing once, with its pods.
 func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {
 	at := map[event.ObstacleKind]int{}
 	byPod := func(a, b fact.Gone) int { return strings.Compare(podOf(a.Attachment), podOf(b.Attachment)) }

@@ -33,6 +33,9 @@ type Sandbox struct {
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
+	PID            uint32            `json:"pid,omitempty"`  // of its first process
+	Late           int64             `json:"late,omitempty"` // ns from that start to this report, if long
+	Plugins        []Actor           `json:"nri_plugins,omitempty"`
 	// Span of the NRI call (containerd >= 2.2): a link, not a parent, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }

@@ -76,7 +76,6 @@ func gaveUp(words string) string {
 	return fmt.Sprintf(" failed: \"%s\"", words)
 }
 
-// because names the last request of a failed image that the kernel refused.
 func because(im *model.Image) string {
 	var last *model.Request
 	for _, r := range model.Each[*model.Request](im.Facts) {

@@ -19,7 +19,7 @@ type lines struct {
 
 func (lines) Wants(body event.Body) bool {
 	switch body.(type) {
-	case *event.Degraded, *event.Readiness, *event.Lost:
+	case *event.Degraded, *event.Readiness, *event.Lost, *event.Sandbox:
 		return true
 	}
 	return false
@@ -134,6 +134,11 @@ func (l lines) Event(e event.Event) {
 		if b.Overdue {
 			l.log.Warn("the node's network is still not ready",
 				"reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
+		}
+	case *event.Sandbox:
+		if v := judge.Late(b); v != nil {
+			l.log.Warn("sandbox reported late", "pod", b.Pod.Namespace+"/"+b.Pod.Name, "node", l.node, "verdict", v.Says,
+				"cause", v.Cause, "remedy", v.Remedy)
 		}
 	case *event.Lost:
 		if b.OfProcesses() {

@@ -82,7 +82,6 @@ func (p *Plugin) announce(runtime, version string) {
 	}
 }
 
-// Synchronize receives the existing sandboxes at registration.
 func (h *handlers) Synchronize(
 	ctx context.Context, pods []*api.PodSandbox, _ []*api.Container,
 ) ([]*api.ContainerUpdate, error) {
@@ -101,7 +100,6 @@ func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) erro
 	return h.plugin.handle(ctx, event.SandboxStopped, pod)
 }
 
-// RemovePodSandbox comes after the removal.
 func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }

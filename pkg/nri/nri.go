@@ -42,8 +42,10 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 
 // Options may be empty.
 type Options struct {
-	Socket string
-	Queue  int
+	// Plugins lists other NRI plugins.
+	Plugins func() []event.Actor
+	Socket  string
+	Queue   int
 	// Receives a pre-installed plugin's configuration; may be slow.
 	Configure func(text string) error
 	// Called at each registration, in its own goroutine.

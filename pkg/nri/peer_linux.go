@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // processEnded waits until a process exits; false if ctx ends first. Process 0 is the parent.
@@ -61,4 +66,20 @@ func orphaned(ctx context.Context, parent int) bool {
 		}
 	}
 	return true
+}
+
+const slow = time.Second
+
+func (p *Plugin) late(s *event.Sandbox, reported int64) {
+	stat, err := procfs.StatOf(int(s.PID))
+	if err != nil || s.PID == 0 || !strings.Contains(procfs.Groups(int(s.PID)), s.ID) { // of another PID namespace
+		return
+	}
+	began := clock.Monotonic() - (clock.Boot() - stat.Start)
+	if took := reported - began; took > int64(slow) {
+		s.Late = took
+		if p.options.Plugins != nil {
+			s.Plugins = p.options.Plugins()
+		}
+	}
 }

@@ -2,7 +2,11 @@
 
 package nri
 
-import "context"
+import (
+	"context"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // NRI exists only on Linux.
 
@@ -10,3 +14,5 @@ func processEnded(ctx context.Context, _ int) bool {
 	<-ctx.Done()
 	return false
 }
+
+func (*Plugin) late(*event.Sandbox, int64) {}

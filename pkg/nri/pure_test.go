@@ -38,7 +38,7 @@ func TestSandboxOf(t *testing.T) {
 		Labels:         map[string]string{"app": `web\x1b[31m`},
 		Annotations:    map[string]string{"cniscope.dev/keep": "always"},
 		RuntimeHandler: "runc", IPs: []string{"10.0.0.7", "fd00::7"},
-		NetNS: "/var/run/netns/cni-1",
+		NetNS: "/var/run/netns/cni-1", PID: 77,
 		Trace: event.TraceContext{Parent: "p"},
 	}
 	if !reflect.DeepEqual(got, want) {

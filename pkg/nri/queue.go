@@ -66,7 +66,11 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 			over = true
 		}
 		for len(p.queue.events) > 0 {
-			p.deliver(sink, <-p.queue.events)
+			e := <-p.queue.events
+			if s, is := e.Body.(*event.Sandbox); is && s.Phase == event.SandboxRunning {
+				p.late(s, e.Time)
+			}
+			p.deliver(sink, e)
 		}
 		p.report(sink, &degraded)
 	}

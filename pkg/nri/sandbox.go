@@ -36,6 +36,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 		RuntimeHandler: clean(pod.GetRuntimeHandler()),
 		IPs:            addresses(pod.GetIps()),
 		NetNS:          networkNamespace(pod),
+		PID:            pod.GetPid(),
 		Trace:          trace,
 	}
 }
