@@ -30,12 +30,33 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 			Evidence: append(shown(f, a), serving(f, a)...),
 			Remedy:   remedyForAgent(f, a),
 		}
-		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 {
-			finding.Level = Warning // no call has failed yet
+		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 && len(waiting(f, a)) == 0 {
+			finding.Level = Warning // no call has failed or hangs
+		}
+		if c := starting(f, a); c != nil {
+			finding.Level = Warning
+			finding.Remedy = append([]string{fact.Sayf("wait: container %s started %s ago; only if it does not serve after "+
+				"%s:", c.Name, seconds(f.Now.Sub(c.Started)), seconds(servesIn))}, finding.Remedy...)
 		}
 		found = append(found, finding)
 	}
 	return found, nil
+}
+
+const servesIn = 30 * time.Second
+
+func starting(f *fact.Facts, a fact.Agent) *fact.Container {
+	if a.Reach != fact.Missing && a.Reach != fact.Refused {
+		return nil
+	}
+	all := containersOf(f, a)
+	i := slices.IndexFunc(all, func(c fact.Container) bool {
+		return c.State == "running" && c.Restarts < restartsMany && !c.Started.IsZero() && f.Now.Sub(c.Started) < servesIn
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
 }
 
 func place(a fact.Agent) string {
@@ -124,6 +145,9 @@ func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	for _, c := range containersOf(f, a) {
 		said = append(said, fact.Sayf("container %s of pod %s/%s: ", c.Name, c.Namespace, c.Pod)+evidenceOf(c))
 		said = append(said, lastLine(c.LastLine)...)
+		if c.LineBefore != "" {
+			said = append(said, "the last line of the attempt before: "+fact.Clean(c.LineBefore))
+		}
 	}
 	if a.Process == nil {
 		for _, p := range processesOf(f, a) {

@@ -16,7 +16,7 @@ import (
 func TestWhatIsWrongWithAnAgent(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	cilium := fact.Asked{Network: "pods", Plugin: "cilium-cni", Kind: fact.AsksUnix, Address: "/var/run/cilium/cilium.sock"}
-	agent := fact.Container{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", Started: now, SandboxReady: true, Owner: "Cilium", LastLine: "waiting for 10.96.0.1"}
+	agent := fact.Container{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", Started: now, SandboxReady: true, Owner: "Cilium", LastLine: "waiting for 10.96.0.1", LineBefore: "fatal: 10.96.0.1"}
 	tests := map[string]struct {
 		agent  fact.Agent
 		change func(*fact.Facts)
@@ -28,7 +28,17 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
 		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
 		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "that is known of cilium-cni", "no process and no container", "NetworkReady=true", "start its agent again"}},
-		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Problem, says: []string{"container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
+		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last line of the attempt before: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
+		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
+			old := agent
+			old.Started = now.Add(-time.Minute)
+			f.Containers.Value = []fact.Container{old}
+		}, level: Problem, says: []string{"delete pod cilium-x"}, not: "wait: "},
+		"missing, it fails again and again": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
+			again := agent
+			again.Restarts = 3
+			f.Containers.Value = []fact.Container{again}
+		}, level: Problem, not: "wait: "},
 		"missing, a process": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: now, LastLine: "waiting for x"}}
 		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
@@ -41,6 +51,13 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"seen once, gone now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
 			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start xd again"},
+		},
+		"seen once, stopped now, beside its call": {
+			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}},
+			change: func(f *fact.Facts) {
+				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/x.sock", Asking: 34 * time.Second}}
+			},
+			level: Problem, says: []string{"kill -CONT 9", "has waited for it for 34s"},
 		},
 		"seen once, missed now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now, Failed: now, Failures: 3, Error: "ECONNREFUSED"}},

@@ -57,6 +57,20 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a.silent("cni-agent")
 }
 
+// An agent that was just started again is waited for, and what it said last time is shown.
+func TestAnAgentThatStartsAgain(t *testing.T) {
+	a := newAsker(t, true)
+	o := rig.PodOptions{Namespace: "kube-system", Name: "asker-x7k2p", HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}
+	logs := filepath.Join(a.rig.PodConfig(o).LogDirectory, "agent")
+	harness.Check(t, os.MkdirAll(logs, 0o755))
+	write(t, filepath.Join(logs, "0.log"), "2026-11-27T00:00:00Z stderr F fatal: no route to 10.96.0.1\n")
+	a.containerIn(o, &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 1}, Command: shell("sleep 600"), LogPath: "agent/1.log",
+		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
+	})
+	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last line of the attempt before: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
+}
+
 // The running cniscope has seen the connection of a plugin that doctor does not know.
 func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	a := newAsker(t, false)

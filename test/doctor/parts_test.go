@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -94,7 +95,7 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	config := n.rig.PodConfig(options)
 	harness.Check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
 	c.Image = &cri.ImageSpec{Image: rig.PauseImage}
-	c.LogPath = c.Metadata.Name + ".log"
+	c.LogPath = cmp.Or(c.LogPath, c.Metadata.Name+".log")
 	for _, dir := range []string{"/bin", "/lib", "/lib64", "/usr"} {
 		c.Mounts = append(c.Mounts, &cri.Mount{HostPath: dir, ContainerPath: dir, Readonly: true})
 	}

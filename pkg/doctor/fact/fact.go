@@ -175,7 +175,7 @@ type Container struct {
 	Reason                     string
 	Created, Started, Finished time.Time
 	Restarts                   int
-	LastLine                   string
+	LastLine, LineBefore       string // of this attempt's log, and of the one before
 	// Mounts are the CNI directories that it mounts, Proxy means kube-proxy, Owner is the pod's CNI.
 	Mounts       []string
 	Proxy        bool

@@ -169,7 +169,7 @@ func served(a *fact.Agent, all []candidate) {
 	}
 	for _, c := range all {
 		if of(c) {
-			c.LastLine = lastLine(c.logPath)
+			c.readLog()
 			a.Containers = append(a.Containers, c.Container)
 		}
 	}

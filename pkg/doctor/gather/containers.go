@@ -131,13 +131,21 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 		if !c.Writes() && !c.hostNet {
 			continue
 		}
-		c.LastLine = lastLine(c.logPath)
+		c.readLog()
 		if c.Name == "cilium-agent" {
 			c.Settings = mountedSettings(c.mounts)
 		}
 		kept = append(kept, c.Container)
 	}
 	return kept
+}
+
+func (c *candidate) readLog() {
+	c.LastLine = lastLine(c.logPath)
+	// kubelet names logs after attempts: "3.log".
+	if n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(c.logPath), ".log")); err == nil && n > 0 {
+		c.LineBefore = lastLine(filepath.Join(filepath.Dir(c.logPath), strconv.Itoa(n-1)+".log"))
+	}
 }
 
 // covers accepts dir or its CNI parent, but nothing above: many containers mount whole disks.
