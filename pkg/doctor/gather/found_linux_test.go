@@ -1,7 +1,9 @@
 package gather
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,8 +115,14 @@ func TestAPipeAmongTheLeasesIsPassedOver(t *testing.T) {
 	harness.Check(t, os.WriteFile(filepath.Join(networks, "pods/10.0.0.2"), []byte("a\neth0"), 0o600))
 	harness.Check(t, unix.Mkfifo(filepath.Join(networks, "a"), 0o600))
 	l := leak.Look{Total: map[string]int{}}
-	harness.Check(t, readLeases(view{root: root, sure: true}, leaseFolders(&fact.Facts{}), &l))
+	harness.Check(t, readLeases(t.Context(), view{root: root, sure: true}, leaseFolders(&fact.Facts{}), &l))
 	harness.Equal(t, len(l.Leases), 1, "leases")
+	// Before: the leases of a /18 were read on, for a second, after a look's time.
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := readLeases(late, view{root: root, sure: true}, leaseFolders(&fact.Facts{}), &leak.Look{Total: map[string]int{}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its time: %v", err)
+	}
 }
 
 // Of a bridge its addresses and ports are found, and the pods of these by the runtime's results.

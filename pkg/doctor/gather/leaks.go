@@ -68,7 +68,7 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 ) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	l = leak.Look{Time: time.Now(), Boot: bootTime(), Alive: map[string]bool{}, Total: map[string]int{}}
-	if err := readLeases(sees, leaseFolders(f), &l); err != nil {
+	if err := readLeases(ctx, sees, leaseFolders(f), &l); err != nil {
 		return l, err
 	}
 	results, err := resultFiles(sees, &l)
@@ -167,7 +167,7 @@ func list(sees view, dir string, most int) ([]string, error) {
 	return nil, nil // empty
 }
 
-func readLeases(sees view, dirs []string, l *leak.Look) error {
+func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) error {
 	left := leasesMax
 	for _, dir := range dirs {
 		networks, err := list(sees, dir, resultsMax)
@@ -188,6 +188,9 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 				if left--; left < 0 {
 					l.More++
 					continue
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
 				}
 				if one, ok := leaseOf(sees, filepath.Join(dir, network, name)); ok {
 					one.Network, one.Address = network, address.String()

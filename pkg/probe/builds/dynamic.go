@@ -34,7 +34,7 @@ func DynamicOf(f *elf.File) Dynamic {
 			name(&d.RPath)
 		}
 	}
-	// Each entry has 16 bytes of its own.
+	// Each entry has 16 bytes.
 	b, text := table(f, elf.SHT_GNU_VERDEF)
 	at := func(i int) int { return int(order.Uint32(b[i:])) }
 	for i, left := 0, len(b)/16; left > 0 && i+20 <= len(b) && i+at(i+12)+4 <= len(b); left-- {
