@@ -27,6 +27,7 @@ const (
 	pace = time.Second
 	// breath is the least time between looks for failed calls, which ask the runtime. A burst waits for it.
 	breath = 100 * time.Millisecond
+	stale  = 500 * time.Millisecond // the call is judged by then
 )
 
 // Node examines the node for a Source.
@@ -54,6 +55,7 @@ type Source struct {
 
 type want struct {
 	sandbox string
+	at      time.Time
 	event.Want
 }
 
@@ -78,7 +80,7 @@ func (*Source) Name() string { return "first connections" }
 // Stats counts skipped looks.
 func (s *Source) Stats() source.Stats {
 	return source.Stats{Readings: []meter.Reading{meter.Count("looks_skipped_total",
-		"Looks at silent pods, and after failed calls, beyond limits.operations.", s.skipped.Load())}}
+		"Looks at silent pods, and after failed calls, beyond limits.operations or too late.", s.skipped.Load())}}
 }
 
 // Await begins to look at a pod whose setup ended, or looks once more, at once, if its connection was late.
@@ -107,7 +109,7 @@ func (s *Source) Connected(in event.Namespace) {
 // Want looks for a failed call, if there is room.
 func (s *Source) Want(sandbox string, w event.Want) {
 	select {
-	case s.wants <- want{sandbox, w}:
+	case s.wants <- want{sandbox, time.Now(), w}:
 	default:
 		s.skipped.Add(1)
 	}
@@ -126,7 +128,17 @@ func (s *Source) find(ctx context.Context, sink event.Sink) {
 		for range len(s.wants) {
 			waiting = append(waiting, <-s.wants)
 		}
-		for len(waiting) > 0 {
+		for {
+			waiting = slices.DeleteFunc(waiting, func(w want) bool {
+				late := time.Since(w.at) > stale
+				if late {
+					s.skipped.Add(1)
+				}
+				return late
+			})
+			if len(waiting) == 0 {
+				break
+			}
 			one := waiting[0].Want
 			found := s.node.Found(ctx, one)
 			waiting = slices.DeleteFunc(waiting, func(w want) bool {

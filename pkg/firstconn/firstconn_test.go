@@ -146,3 +146,29 @@ func TestFailedCallsShareALook(t *testing.T) {
 		harness.EqualSlices(t, sent, []string{"a cni0", "c cni0", "b cni1", "d cni1"})
 	})
 }
+
+// Before: thirty pods of a tenant that fail in networks of their own kept looks from all calls for nine seconds.
+func TestALookThatComesTooLateIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Node{Found: func(_ context.Context, w event.Want) *event.Found {
+			time.Sleep(300 * time.Millisecond)
+			return &event.Found{Name: w.Network}
+		}}, time.Second, 64)
+		for i := range 30 {
+			s.Want("a", event.Want{Network: strconv.Itoa(i)})
+		}
+		looked := map[string]time.Duration{}
+		began := time.Now()
+		go func() {
+			_ = s.Run(t.Context(), func(e event.Event) {
+				looked[e.Body.(*event.Look).Found.Name] = time.Since(began)
+			})
+		}()
+		time.Sleep(time.Second)
+		s.Want("b", event.Want{Network: "pods"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		harness.DeepEqual(t, looked, map[string]time.Duration{"0": 300 * time.Millisecond, "1": 600 * time.Millisecond, "pods": 1300 * time.Millisecond})
+		harness.Equal(t, s.Stats().Readings[0].Value, float64(28), "skipped")
+	})
+}
