@@ -13,7 +13,7 @@ import (
 const portsMax = 4
 
 func attached(sees view, found *event.Found) error {
-	links, err := netlink.LinkList()
+	links, err := interfaces()
 	if err != nil {
 		return fmt.Errorf("listing the interfaces: %w", err)
 	}

@@ -62,7 +62,7 @@ func socketPrograms() (found []fact.Attached, err error) {
 }
 
 func devicePrograms() (found []fact.Attached, err error) {
-	links, err := netlink.LinkList()
+	links, err := interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("listing the interfaces: %w", err)
 	}

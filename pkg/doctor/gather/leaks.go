@@ -202,7 +202,7 @@ func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) err
 	return nil
 }
 
-// leaseOf reads a lease: the container's id and, since host-local 0.8, the interface.
+// leaseOf reads the container's id and, since host-local 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {

@@ -106,7 +106,7 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 }
 
 func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
-	var living []leak.Attachment // one for each sandbox
+	var living []leak.Attachment
 	at := map[string]int{}
 	for _, a := range f.Held.Value.Living {
 		i, known := at[a.ContainerID]

@@ -13,7 +13,7 @@ import (
 )
 
 func ownNetwork(context.Context) (n fact.Network, err error) {
-	links, err := netlink.LinkList()
+	links, err := interfaces()
 	if err != nil {
 		return n, fmt.Errorf("listing the interfaces: %w", err)
 	}

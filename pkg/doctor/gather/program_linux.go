@@ -147,7 +147,7 @@ func ofELF(sees view, file string, f *os.File) *event.Program {
 	return nil
 }
 
-// object is a program or a library; elf is nil if it is neither.
+// object may be no ELF file.
 type object struct {
 	file   string
 	elf    *elf.File
