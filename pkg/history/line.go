@@ -62,12 +62,12 @@ func line(r *pipeline.Judged) control.Line {
 		l.Certain, l.Foreign = v.Certain, v.Own != ""
 	} else if len(c.Parts) > 0 {
 		most := c.Parts[0]
-		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
+		l.Verdict = fmt.Sprintf("%s of %s: %s", text.Round(most.Time), text.Round(c.Took), most)
 		what := most.What()
 		if most.Doubtful() {
-			what = "an agent's work, possibly for another pod"
+			what = "an agent worked, possibly for another pod"
 		}
-		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), what)
+		l.Own = fmt.Sprintf("%s of %s: %s", text.Round(most.Time), text.Round(c.Took), what)
 		l.Foreign = true // may name a lock's holder
 	}
 	return l

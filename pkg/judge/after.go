@@ -43,7 +43,7 @@ func (o Options) After(a model.After) Afterwards {
 	if im.By != nil && im.By.Name != "" {
 		by = im.By.Name
 	}
-	j.Says = fmt.Sprintf("the pod's network was worked on until %s after its %s had returned: %s, run by %s, %s",
-		text.Round(time.Duration(im.End-a.End)), a.Command, im.Name, by, how)
+	j.Says = fmt.Sprintf("%s ran %s for the pod until %s after its %s returned; the run %s",
+		by, im.Name, text.Round(time.Duration(im.End-a.End)), a.Command, how)
 	return j
 }

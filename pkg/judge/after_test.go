@@ -19,13 +19,13 @@ func TestWorkBehindAnADD(t *testing.T) {
 		cause   Cause
 	}{
 		"quick": {"netsh", model.Exit{Ended: true}, second / 2, "", ""},
-		"slow":  {"powershell", model.Exit{Ended: true}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: powershell, run by antrea-agent, took 3s", CausePowerShell},
-		"hung":  {"netsh", model.Exit{}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: netsh, run by antrea-agent, took 3s and was not over", CauseCommand},
+		"slow":  {"powershell", model.Exit{Ended: true}, 3 * second, "antrea-agent ran powershell for the pod until 5s after its ADD returned; the run took 3s", CausePowerShell},
+		"hung":  {"netsh", model.Exit{}, 3 * second, "antrea-agent ran netsh for the pod until 5s after its ADD returned; the run took 3s and was not over", CauseCommand},
 		"failed": {
 			"netsh",
 			model.Exit{Ended: true, Code: 1},
 			second / 2,
-			"the pod's network was worked on until 2.5s after its ADD had returned: netsh, run by antrea-agent, took 500ms and failed: netsh exited 1", CauseCommand,
+			"antrea-agent ran netsh for the pod until 2.5s after its ADD returned; the run took 500ms and failed: netsh exited 1", CauseCommand,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

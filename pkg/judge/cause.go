@@ -109,14 +109,14 @@ func causesInside() []About {
 		{
 			CauseScan, "host-local scan",
 			[]PartKind{Plugins, SystemCalls},
-			"shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left " +
-				"there: it reads one for each address in use",
+			"shrink host-local's ranges, put its dataDir on tmpfs, or delete the files of removed pods there: " +
+				"it reads one for each address in use",
 		},
 		{
 			CauseLockFile, "existing lock file",
 			[]PartKind{Sleep},
-			"run fuser -v on the lock file that the trace names, which names the program that made it if that has it open: " +
-				"kill it if it hangs; remove the file only if that program is gone",
+			"run fuser -v on the lock file that the trace names, to find the process that holds it open: kill it if it " +
+				"hangs; remove the file only if no process does",
 		},
 		{
 			CauseMissingFile, "missing file",
@@ -144,10 +144,10 @@ func causesInside() []About {
 		{
 			CauseLeakedChild, "leaked child process",
 			[]PartKind{Waiting, Between},
-			"redirect the standard output of what the plugin leaves behind (>/dev/null), or have the plugin wait for it",
+			"redirect the standard output of the process that the plugin leaves behind (>/dev/null), or have the plugin wait for it",
 		},
 		{CauseFailed, "plugin error", nil, ""},
-		{CauseMissing, "missing plugin", nil, "put the missing plugin into the runtime's CNI bin folder, executable: cniscope doctor names the folder"},
+		{CauseMissing, "missing plugin", nil, "put the missing plugin, executable, into the CNI binary directory that cniscope doctor names"},
 	}
 }
 
@@ -157,7 +157,7 @@ func causesOfAgents() []About {
 		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows"},
 		{CausePeer, "behind the agent", of, "resume the process that the agent waited for if it is stopped, raise its CPU limit if it is on a CPU, else read its log of that time: the trace names it below the agent's connection"},
 		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
-		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or waited for what cniscope does not see"},
+		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or its wait is not traced"},
 		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit of requests"},
 		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous has the last lines of one that ended), or correct its address in the plugin's configuration"},
 		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
@@ -184,13 +184,13 @@ func causesElsewhere() []About {
 		{
 			CauseMount, "mount",
 			[]PartKind{SystemCalls},
-			"restart what serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it (fsfreeze " +
-				"-u) or unmount it (umount -l): until then stat of a file there hangs, too",
+			"restart the program that serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it " +
+				"(fsfreeze -u) or unmount it (umount -l): until then stat of its files hangs",
 		},
 		{
 			CauseSystemCall, "system call",
 			[]PartKind{SystemCalls},
-			"move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it",
+			"move the plugin's files to a faster disk, or stop other writers: iostat -x 1 and iotop show them",
 		},
 		{
 			CauseRuntime, "runtime",
@@ -198,6 +198,6 @@ func causesElsewhere() []About {
 			"read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans " +
 				"(docs/traces.md, Under containerd's own spans)",
 		},
-		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into; where the attribute cniscope.source is not "bpf", the kernel has to allow that first`},
+		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always" to trace system calls; if the attribute cniscope.source is not "bpf", allow BPF programs first`},
 	}
 }

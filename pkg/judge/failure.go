@@ -31,10 +31,7 @@ func failedRun(call *model.Call) (failed *model.Image) {
 
 // Describe says how an image failed, with its error message.
 func Describe(im *model.Image) string {
-	name := im.Name
-	if im.Run != nil {
-		name = im.Run.Plugin
-	}
+	name := commandOf(im)
 	said := name + " exited " + text.ExitCode(im.Code)
 	if im.Signal != "" {
 		said = fmt.Sprintf("%s was killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
@@ -46,7 +43,7 @@ func Describe(im *model.Image) string {
 	case r.Invalid != "" && !im.Failed():
 		return fmt.Sprintf("%s wrote %s", name, r.Invalid)
 	case r.Stderr != "" && im.Signal == "":
-		return "plugin " + name + gaveUp(r.Stderr)
+		return name + gaveUp(r.Stderr)
 	case r.Stderr != "":
 		return fmt.Sprintf("%s: \"%s\"", said, r.Stderr)
 	case r.Invalid != "":
@@ -54,7 +51,7 @@ func Describe(im *model.Image) string {
 	case r.Code == 0 && r.Message == "":
 		return said + because(im)
 	case im.Signal == "":
-		said = fmt.Sprintf("plugin %s failed", name)
+		said = name + " failed"
 	}
 	if r.Code != 0 {
 		said += fmt.Sprintf(" (code %d)", r.Code)

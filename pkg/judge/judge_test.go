@@ -150,17 +150,17 @@ func TestSlowAndFailed(t *testing.T) {
 		"a command that exits 1 is no failure": {
 			add(plugin("b", 0, 9, with(ran("iptables", 0, 1), exit(1)))), options, nil, 0, "", "unsampled",
 		},
-		"a plugin that exits 1": {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "b exited 1", "failed"},
+		"a plugin that exits 1": {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "plugin b exited 1", "failed"},
 		"a plugin whose last command failed": {
 			add(with(plugin("b", 0, 9, ran("ip", 1, 2), with(ran("nft", 2, 3), exit(2))), exit(1))), options, nil, 0,
-			"b exited 1; its last command: nft exited 2", "failed",
+			"plugin b exited 1; its last command: nft exited 2", "failed",
 		},
-		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "bridge was killed by SIGKILL after 10s", "slow, failed"},
+		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "plugin bridge was killed by SIGKILL after 10s", "slow, failed"},
 		"a delegate that failed is to blame": {
-			add(with(plugin("b", 0, 9, with(plugin("host-local", 1, 2), exit(1))), exit(1))), options, nil, 0, "host-local exited 1", "failed",
+			add(with(plugin("b", 0, 9, with(plugin("host-local", 1, 2), exit(1))), exit(1))), options, nil, 0, "plugin host-local exited 1", "failed",
 		},
 		"a delegate that failed at first and was tried again is not": {
-			add(with(plugin("b", 0, 9, with(plugin("ipam", 1, 2), exit(1)), plugin("ipam", 3, 4)), exit(1))), options, nil, 0, "b exited 1", "failed",
+			add(with(plugin("b", 0, 9, with(plugin("ipam", 1, 2), exit(1)), plugin("ipam", 3, 4)), exit(1))), options, nil, 0, "plugin b exited 1", "failed",
 		},
 		"a plugin that never ran": {
 			func() *model.Operation {

@@ -97,15 +97,15 @@ func explainsShared(c *model.Connection, when model.Interval) bool {
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
-// behindWhom names the last process behind an exchange of askers: "switchd (stopped), asked by dbd, by agentd".
-func behindWhom(c *model.Connection, when model.Interval, askers ...string) string {
+// behindWhom names the last process behind an exchange: "switchd (stopped), through dbd".
+func behindWhom(c *model.Connection, when model.Interval) string {
 	last, by := furthest(c, when)
 	said := peerName(last)
 	if state := stateIn(last.Work, when); state != "" {
 		said += " (" + state + ")"
 	}
-	if by = append(by, askers...); len(by) > 0 {
-		said += ", asked by " + strings.Join(by, ", by ")
+	if len(by) > 0 {
+		said += ", through " + strings.Join(by, " and ")
 	}
 	return said
 }
@@ -116,7 +116,7 @@ func furthest(c *model.Connection, when model.Interval) (last *model.Connection,
 		if next == nil {
 			break
 		}
-		by, c = slices.Insert(by, 0, peerName(c)), next
+		by, c = append(by, peerName(c)), next
 	}
 	return c, by
 }

@@ -52,8 +52,8 @@ type Part struct {
 	Count int
 	// Detail is the cause of the longest wait.
 	Detail string
-	// Asked names the callers of an agent that no plugin called: "asked by agentd, by plugin antrea". State is its main
-	// state during the longest wait: "stopped".
+	// Asked names the callers of an agent that no plugin called: "through agentd and dbd". State is its main state
+	// during the longest wait: "stopped".
 	Asked, State string
 	// Doing describes an agent: "agentd was on a CPU for 900ms of it".
 	Doing string
@@ -120,7 +120,7 @@ func (p *Part) oneStood() bool {
 func (p Part) What() string {
 	switch p.Kind {
 	case Between:
-		return "between plugins, in the runtime"
+		return "the runtime ran no plugin"
 	case Unexplained:
 		return "plugin " + p.Name + " ran, cause not observed"
 	case Locks:
@@ -146,9 +146,6 @@ func (p Part) What() string {
 	case DAD:
 		return "plugin " + p.In + " waited for IPv6 duplicate address detection"
 	case Agents:
-		if p.Asked != "" {
-			return "waiting for " + p.Name
-		}
 		return "plugin " + p.In + " waited for " + p.Name
 	case Halts:
 		return p.Name
@@ -183,9 +180,9 @@ func holder(w *model.Wait) string {
 	}
 	switch {
 	case w.Passed == 1:
-		said += ", then by another one"
+		said += ", then by another process"
 	case w.Passed > 1:
-		said += fmt.Sprintf(", then by %d others", w.Passed)
+		said += fmt.Sprintf(", then by %d other processes", w.Passed)
 	}
 	return said
 }

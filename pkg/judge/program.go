@@ -157,7 +157,7 @@ func (a *actor) subject(via string) string {
 func (a *actor) circumstances(via string) (said string) {
 	switch {
 	case a.connection != nil && via != "":
-		said = ", " + via
+		said = ", while plugin " + a.plugin + " waited " + via
 	case a.connection != nil || a.agent != "":
 		said = ", while plugin " + a.plugin + " waited"
 	}

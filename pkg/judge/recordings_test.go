@@ -88,7 +88,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		"antrea": {
 			"ipam-command":   {cause: judge.CauseCommand, says: `plugin host-local ran sleep$`},
 			"ipam-itself":    {cause: judge.CauseSleep, says: `plugin host-local slept$`},
-			"ipam-lock":      {cause: judge.CauseLock, says: `waiting for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
+			"ipam-lock":      {cause: judge.CauseLock, says: `waited for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
 			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) exited 1.09s after it was called$`, remedy: `kubectl logs --previous`},
 			"stall-agent":    {cause: judge.CauseStopped, says: `; antrea-agent was stopped for 2\.\d+s of it$`, remedy: `kill -CONT`},
 			"stall-vswitchd": {cause: judge.CauseAgent, never: `futex|waits in`},
@@ -105,17 +105,17 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
 		"cilium-rate-limited":  {"limit-0": {cause: judge.CauseBusy, never: `futex|waits in`, remedy: `--api-rate-limit`}},
 		"standin-peers": { // test/scenarios, TestPeersOfTheAgent
-			"stall-vswitchd-102":  {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, by plugin vs-cni$`, remedy: `kill -CONT`},
-			"slow-vswitchd-201":   {cause: judge.CausePeer, says: `waiting for vs-db, asked by vs-agent`, remedy: `^$`},
-			"stall-ovsdb-301":     {cause: judge.CausePeer, says: `waiting for vs-db \(stopped\), asked by vs-agent`, remedy: `kill -CONT`},
-			"stall-flows-401":     {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-agent`, remedy: `kill -CONT`},
-			"frozen-501":          {cause: judge.CausePeer, says: `waiting for vs-db \(frozen\)`, remedy: `cgroup\.freeze`},
-			"busy-peer-601":       {cause: judge.CausePeer, says: `waiting for vs-db \(on a CPU\)`, remedy: `perf record`},
-			"uninterruptible-701": {cause: judge.CausePeer, says: `waiting for vs-db \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
+			"stall-vswitchd-102":  {cause: judge.CausePeer, says: `plugin vs-cni waited for vs-switchd \(stopped\), through vs-agent and vs-db$`, remedy: `kill -CONT`},
+			"slow-vswitchd-201":   {cause: judge.CausePeer, says: `waited for vs-db, through vs-agent`, remedy: `^$`},
+			"stall-ovsdb-301":     {cause: judge.CausePeer, says: `waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`},
+			"stall-flows-401":     {cause: judge.CausePeer, says: `waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`},
+			"frozen-501":          {cause: judge.CausePeer, says: `waited for vs-db \(frozen\)`, remedy: `cgroup\.freeze`},
+			"busy-peer-601":       {cause: judge.CausePeer, says: `waited for vs-db \(on a CPU\)`, remedy: `perf record`},
+			"uninterruptible-701": {cause: judge.CausePeer, says: `waited for vs-db \(blocked in kernel function percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
 		},
 		"standin-crowd": { // TestACrowdBehindTheAgent
-			"crowd-0": {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
-			"crowd-7": {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-0": {cause: judge.CausePeer, says: `vs-agent waited for vs-switchd \(stopped\), through vs-db, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-7": {cause: judge.CausePeer, says: `vs-agent waited for vs-switchd \(stopped\), through vs-db, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
 		},
 	} {
 		said := map[string]string{}

@@ -56,7 +56,7 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 		"10.0.0.53:53", "10.0.0.7:2379", "10.0.0.67:67", "169.254.169.254:80", "127.0.0.1:50051", "127.0.0.1:10090", "127.0.0.1:6784",
 	} {
 		for _, errno := range []string{"ECONNREFUSED", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EACCES"} {
-			plain(t, refusal(&model.Connection{Address: address, Error: errno}).Remedy)
+			plain(t, refusal(&model.Connection{Address: address, Error: errno}, "p").Remedy)
 		}
 		for _, plugin := range []string{"p", "aws-cni", "azure-ipam", "weave-net"} {
 			plain(t, silent(&model.Connection{Address: address}, plugin))

@@ -68,7 +68,7 @@ func (e *evidence) withoutPeer(s *span) *finding {
 		}
 	}
 	return &finding{
-		Verdict: ending(gone, "waiting for "+peerName(gone)+", "+s.via, e.restarted(gone)),
+		Verdict: ending(gone, "plugin "+s.plugin+" waited for "+peerName(gone)+", "+s.via, e.restarted(gone)),
 		time:    took, kind: Agents, candidate: s.candidate, agent: gone, heldUp: e.call.End-until < int64(aftermath),
 	}
 }
@@ -77,7 +77,7 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how, since := Verdict{Cause: CauseEnded}, "exited", "it was called"
 	if gone.Exchange != nil {
-		since = "that began"
+		since = "the wait began"
 	}
 	const why = "kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code, the journal those of a service"
 	switch {

@@ -30,7 +30,7 @@ func TestAgentEnded(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"in the middle of a call, which fails": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 800), served(nil, nil), endedAt(800))), exit(1))),
-			cause: CauseEnded, says: `^plugin p failed \(code 11\): "EOF"; before that, plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 790ms after it was called$`,
+			cause: CauseEnded, says: `^plugin p failed \(code 11\): "EOF"; agentd \(pid 44\) exited 790ms after it was called$`,
 			remedy: `kubectl logs --previous.*kubectl describe pod`,
 		},
 		"and nobody answered after that": {
@@ -63,7 +63,7 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 	fails := func(message string, change ...func(*model.Connection)) *model.Operation {
 		return add(with(seen(plugin("p", 0, 1000), wrote(message), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)), exit(1)))
 	}
-	const ending = `waiting for dbd, asked by agentd, by plugin p; dbd \(pid 812\) exited 290ms after that began`
+	const ending = `plugin p waited for dbd, through agentd; dbd \(pid 812\) exited 290ms after the wait began`
 	rulings(t, map[string]ruling{
 		"and no process answers in its place": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300)))),
@@ -75,11 +75,11 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"behind another peer": {
 			op:    calling(did(waits("store", from(10, 980), did(waits("dbd", from(20, 310), endedAt(310)))))),
-			cause: CauseEnded, says: `^960ms of 1s: waiting for dbd, asked by store, by agentd, by plugin p; dbd \(pid 812\) exited`,
+			cause: CauseEnded, says: `^960ms of 1s: plugin p waited for dbd, through agentd and store; dbd \(pid 812\) exited`,
 		},
 		"for want of memory": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), oom))),
-			cause: CauseOOM, says: `dbd \(pid 812\) was OOM-killed 290ms after that began$`, remedy: `^raise the memory limit of dbd`,
+			cause: CauseOOM, says: `dbd \(pid 812\) was OOM-killed 290ms after the wait began$`, remedy: `^raise the memory limit of dbd`,
 		},
 		"and was started again": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 900)))),
@@ -93,20 +93,20 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"control: it was started again at once, and then the agent waited for another": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
-			cause: CausePeer, says: `^670ms of 1s: waiting for other`,
+			cause: CausePeer, says: `^670ms of 1s: plugin p waited for other`,
 		},
 		"control: the agent did not wait for it": {
-			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `waiting for other`,
+			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `plugin p waited for other`,
 		},
 		"control: it was started again, and the call fails of something else": {
 			op:    fails("no addresses", did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
-			cause: CauseFailed, says: `waiting for other`,
+			cause: CauseFailed, says: `plugin p waited for other`,
 		},
 		"control: no process listens there, and the attempts may be for another call": {
 			op: calling(did(&model.Fact{When: from(10, 980), What: &model.Connection{
 				Network: "unix", Address: "/run/dbd", Tries: 9, Error: "ECONNREFUSED",
 			}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
-			cause: CauseRefused, says: `connecting to /run/dbd failed 9 times: ECONNREFUSED, asked by agentd, by plugin p$`, remedy: `^$`,
+			cause: CauseRefused, says: `agentd failed 9 times to connect to /run/dbd \(ECONNREFUSED\), while plugin p waited$`, remedy: `^$`,
 		},
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func busyAgent(e *evidence) *Verdict {
@@ -15,13 +13,10 @@ func busyAgent(e *evidence) *Verdict {
 	}
 	v := Verdict{
 		Cause: CauseBusy,
-		Says: fmt.Sprintf("the agent of plugin %s rejected the request (too many requests): %s",
+		Says: fmt.Sprintf("the agent of plugin %s rejected the request (too many requests); %s",
 			e.Failed.Run.Plugin, e.Failure),
 		Remedy: CauseBusy.remedy(),
 	}.beside(e.Failed.Run.Plugin)
-	if time, most := e.of(Agents); most != nil {
-		v.Says += fmt.Sprintf("; %s of %s: %s", text.Round(time), text.Round(e.Took), most)
-	}
 	return &v
 }
 

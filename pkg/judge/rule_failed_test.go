@@ -14,24 +14,24 @@ func TestFailed(t *testing.T) {
 		},
 		"and what it waited for before": {
 			op:    add(with(seen(plugin("p", 0, 5000), wrote("timed out"), waited(event.WaitLock, "/run/l", from(0, 4900))), exit(1))),
-			cause: CauseFailed, says: `^plugin p failed \(code 11\): "timed out"; before that, 4\.9s of 5s: waiting for file lock /run/l$`, remedy: `^$`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "timed out"; before that, 4\.9s of 5s: plugin p waited for file lock /run/l$`, remedy: `^$`,
 		},
 		"a command says nothing, and the kernel's refusal is why": {
 			op: add(with(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)),
 				refused("NFT_MSG_NEWRULE", "EINVAL", from(12, 13)))), exit(1))),
 			cause: CauseFailed, remedy: `^run that command by hand`, report: "microsoft/WSL#11884",
-			says: `^mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\)$`,
+			says: `^plugin mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\)$`,
 		},
 		"it tried again, and slept at last": {
 			op: add(with(plugin("mesh", 0, 2050, with(ran("iptables-nft", 0, 10), exit(4)), seen(with(ran("iptables-nft", 1010, 1020), exit(4)),
 				refused("NFT_MSG_NEWRULE", "ENOENT", from(1012, 1013))), seen(ran("sleep", 1030, 2040), waited(event.WaitSleep, "nanosleep", from(1035, 2038)))), exit(1))),
 			cause: CauseFailed, remedy: `^run that command by hand`,
-			says: `^mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(ENOENT\) \(2 times\)`,
+			says: `^plugin mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(ENOENT\) \(2 times\)`,
 		},
 		"control: another command came after it": {
 			op: add(with(plugin("mesh", 0, 2050, seen(with(ran("iptables-nft", 1010, 1020), exit(4)),
 				refused("NFT_MSG_NEWRULE", "ENOENT", from(1012, 1013))), ran("jq", 1030, 2040)), exit(1))),
-			cause: CauseFailed, remedy: `^$`, says: `^mesh exited 1`,
+			cause: CauseFailed, remedy: `^$`, says: `^plugin mesh exited 1`,
 		},
 		"an agent's delegate is to blame": {
 			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*model.Image{

@@ -26,13 +26,13 @@ func TestHeldLock(t *testing.T) {
 				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
 				func(c *model.Call) { c.Concurrent = 29 }),
 			cause: CauseLock, remedy: `^give host-local a smaller range`, report: "containernetworking/plugins#561",
-			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 others; up to 29 other calls were in progress$`,
+			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 other processes; up to 29 other calls were in progress$`,
 		},
 		"an agent's host-local queues": {
 			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*model.Image{
 				seen(plugin("host-local", 20, 2270), waited(event.WaitLock, "/var/lib/cni/networks/antrea/lock", from(20, 2260))),
 			}, nil)))),
-			cause: CauseLock, says: `^2\.24s of 2\.3s: waiting for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",
+			cause: CauseLock, says: `^2\.24s of 2\.3s: plugin host-local waited for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",
 		},
 		"another process has host-local's": {
 			op: add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800), waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790),
@@ -40,7 +40,7 @@ func TestHeldLock(t *testing.T) {
 			cause: CauseLock, says: `held by flock of backup \(pid 9\)$`, remedy: `^kill flock \(pid 9\) if it hangs, else shorten what it does under the lock$`,
 		},
 		"another lock has no such remedy": {
-			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waiting for file lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,
+			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waited for file lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,
 		},
 		"that a container's runtime started it says nothing": {
 			op:    add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/l", from(20, 790), event.Actor{PID: 7, Name: "kube-proxy", Parent: "containerd-shim"}))),
@@ -62,13 +62,13 @@ func TestTwoCausesInARow(t *testing.T) {
 	}
 	rulings(t, map[string]ruling{
 		"the second one is longer": {
-			op: both(460, 500), cause: CausePeer, says: `^500ms of 1s: waiting for dbd \(stopped\).*; 460ms: waiting for file lock /var/lib/cni/networks/pods/lock, held by flock \(pid 9\)$`, remedy: `^run kill -CONT 812`,
+			op: both(460, 500), cause: CausePeer, says: `^500ms of 1s: plugin p waited for dbd \(stopped\).*; 460ms: plugin host-local waited for file lock /var/lib/cni/networks/pods/lock, held by flock \(pid 9\)$`, remedy: `^run kill -CONT 812`,
 		},
 		"by far": {
-			op: both(200, 770), cause: CausePeer, says: `^770ms of 1s: waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `^run kill -CONT 812`,
+			op: both(200, 770), cause: CausePeer, says: `^770ms of 1s: plugin p waited for dbd \(stopped\), through agentd$`, remedy: `^run kill -CONT 812`,
 		},
 		"the first one is longer": {
-			op: both(500, 460), cause: CauseLock, says: `^500ms of 1s: waiting for file lock .*; 460ms: waiting for dbd \(stopped\)`, remedy: `^kill flock \(pid 9\)`,
+			op: both(500, 460), cause: CauseLock, says: `^500ms of 1s: plugin host-local waited for file lock .*; 460ms: plugin p waited for dbd \(stopped\)`, remedy: `^kill flock \(pid 9\)`,
 		},
 	})
 }

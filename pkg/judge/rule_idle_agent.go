@@ -28,8 +28,8 @@ func idleAgent(e *evidence) *finding {
 		Cause: CauseIdle,
 		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it, cause not observed",
 			plugin, Peer(worst), times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
-		Remedy: cmp.Or(ofService(worst, plugin), fmt.Sprintf("read what %s logged at that time (kubectl logs "+
-			"--timestamps): it slept, or waited for what cniscope does not see", nameOf(worst))),
+		Remedy: cmp.Or(ofService(worst, plugin), fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps): "+
+			"it slept, or its wait is not traced", nameOf(worst))),
 	}, time: took, kind: Agents, agent: worst}
 }
 

@@ -36,7 +36,7 @@ func iptablesRetry(e *evidence) *finding {
 	case 0:
 		return nil
 	case slept:
-		v.Says = fmt.Sprintf("iptables slept %d times for %s because another one held its lock", steps, quantum)
+		v.Says = fmt.Sprintf("iptables slept %d times for %s because another process held its lock", steps, quantum)
 		return &finding{Verdict: v, time: slept, kind: Commands}
 	case locked.time:
 		v.Says = fmt.Sprintf("iptables exited with %d (lock held) and ran again (%s)", resource, locked)
@@ -83,7 +83,7 @@ func (p *pauses) add(failed *model.Image, d time.Duration) {
 }
 
 func (p pauses) String() string {
-	return fmt.Sprintf("%d times, each after about %s", p.n, text.Round(p.time/time.Duration(p.n)))
+	return fmt.Sprintf("%s of about %s", count(p.n, "wait"), text.Round(p.time/time.Duration(p.n)))
 }
 
 // iptablesAgain sums the pauses after exit code resource: locked may be a taken lock; refused is the nft backend,

@@ -23,13 +23,13 @@ func TestIptablesRetry(t *testing.T) {
 		"whoever ran it sleeps, after exit code 4": {
 			op: add(plugin("istio-cni", 0, 3100, with(ran("iptables", 0, 10), exit(4)), with(ran("iptables", 1010, 1020), exit(4)),
 				with(ran("iptables-restore", 2020, 2030), exit(4)), ran("iptables", 3030, 3040))),
-			cause: CauseRetry, says: `^3s of 3\.1s: iptables exited with 4 \(lock held\) and ran again \(3 times, each after about 1s\)$`,
+			cause: CauseRetry, says: `^3s of 3\.1s: iptables exited with 4 \(lock held\) and ran again \(3 waits of about 1s\)$`,
 		},
 		"iptables-nft has no lock: the kernel refused the rule": {
 			op: add(plugin("mesh", 0, 3100, with(ran("iptables-nft", 0, 10), exit(4)),
 				seen(with(ran("iptables-nft", 1010, 1020), exit(4)), refused("NFT_MSG_NEWRULE", "EINVAL", from(1012, 1013))), ran("iptables-nft", 3030, 3040))),
 			cause: CauseRetry, report: "microsoft/WSL#11884", remedy: `^run iptables-nft by hand`,
-			says: `^3.*s of 3\.1s: iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(2 times, each after about 1\.5`,
+			says: `^3.*s of 3\.1s: iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(2 waits of about 1\.5`,
 		},
 		"so it does by its other name": {
 			op:    add(plugin("mesh", 0, 3100, seen(with(ran("iptables", 0, 10), exit(4)), refused("NFT_MSG_NEWRULE", "ENOENT", from(2, 3))), ran("iptables", 3030, 3040))),

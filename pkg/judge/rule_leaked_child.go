@@ -47,7 +47,7 @@ func leaked(run *model.Image, next int64) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseLeakedChild,
-		Says: fmt.Sprintf("%s (pid %d), which plugin %s left running, held its standard output open",
+		Says: fmt.Sprintf("the runtime waited for %s (pid %d), which plugin %s left running with its standard output open",
 			child.Name, child.PID, run.Run.Plugin),
 		Remedy: fmt.Sprintf("have %s redirect the standard output of %s (>/dev/null), or wait for it",
 			run.Run.Plugin, child.Name),

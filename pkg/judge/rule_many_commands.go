@@ -45,5 +45,5 @@ func atOnce(command string) string {
 	if n := native(command); n != "" {
 		return fmt.Sprintf("replace the runs of %s by %s", command, n)
 	}
-	return "do in one run what takes so many now (iptables-restore, ip -batch, nft -f), or switch off features of the plugin that the node does not need"
+	return "replace the runs by batches (iptables-restore, ip -batch, nft -f), or switch off features of the plugin that the node does not need"
 }

@@ -12,7 +12,7 @@ func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
 	also := ""
 	if len(rest) > 0 {
-		also = ", nor did " + strings.Join(rest, ", ")
+		also = "; " + strings.Join(rest, ", ") + " never ran"
 	}
 	if wrong := e.call.Programs.Of(first); wrong != nil {
 		v := unstartable(wrong)
@@ -26,13 +26,13 @@ func missing(e *evidence) *Verdict {
 		}
 	}
 	return &Verdict{ // unchecked
-		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q did not run, its binary may be missing", first) + also,
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q did not run; its binary may be missing", first) + also,
 		Remedy: copyAgain(first), Report: "containerd/containerd#8419",
 	}
 }
 
 func copyAgain(plugin string) string {
-	return fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", plugin)
+	return fmt.Sprintf("put %s, executable, into the CNI binary directory that cniscope doctor names", plugin)
 }
 
 func unstartable(p *event.Program) *Verdict {

@@ -27,14 +27,14 @@ func TestMissing(t *testing.T) {
 		},
 		"the next plugin is not there": {
 			op: but(add(plugin("p", 0, 50)), found(event.Program{Name: "portmap", Fault: event.FaultAbsent, Has: "/b"})), cause: CauseMissing,
-			says: `cannot start: it is not in /b$`, remedy: `^put portmap into`, report: "containerd/containerd#8419",
+			says: `cannot start: it is not in /b$`, remedy: `^put portmap, executable, into`, report: "containerd/containerd#8419",
 		},
 		"control: the next plugin's program is sound": {
 			op: but(add(plugin("p", 0, 50)), found()), cause: CauseRuntime, says: `did not run, though its program can start$`, remedy: `runtime's log`,
 		},
 		"the loader did not find a library": {
 			op: but(add(with(plugin("p", 0, 50), exit(127))), looked(unlinked)), cause: CauseMissing,
-			says: `^p exited 127; plugin "p" cannot start: /b/p needs the library libx.so.1`, remedy: `package that has libx.so.1`,
+			says: `^plugin p exited 127; plugin "p" cannot start: /b/p needs the library libx.so.1`, remedy: `package that has libx.so.1`,
 		},
 		"control: it failed by itself": {
 			op: but(add(with(plugin("p", 0, 50), exit(1))), looked(unlinked)), cause: CauseFailed,
@@ -51,7 +51,7 @@ func TestMissing(t *testing.T) {
 			cause: CauseFailed,
 		},
 		"the next plugin never ran": {
-			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin "portmap" did not run, its binary may be missing$`, remedy: `bin folder`, report: "containerd/containerd#8419",
+			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin "portmap" did not run; its binary may be missing$`, remedy: `binary directory`, report: "containerd/containerd#8419",
 		},
 		"control: because the one before it failed": {
 			op: but(add(with(plugin("p", 0, 50), exit(1))), never), cause: CauseFailed,

@@ -99,8 +99,8 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 	}
 	v := Verdict{
 		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
-		Remedy: fmt.Sprintf("run fuser -v %s, which names the program that made it if that has it open: "+
-			"kill it if it hangs; run %s %[1]s only if that program is gone", text.Shell(p.Path), remove),
+		Remedy: fmt.Sprintf("run fuser -v %s to find the process that holds it open: "+
+			"kill it if it hangs; run %s %[1]s only if no process does", text.Shell(p.Path), remove),
 	}.beside(p.by.plugin)
 	l := e.call.LockFiles[p.Path]
 	switch {

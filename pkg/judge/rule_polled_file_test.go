@@ -32,8 +32,8 @@ func TestAPolledFile(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a lock file": {
 			op: lock(), cause: CauseLockFile, says: tries + "$",
-			remedy: `^run fuser -v /run/p.lock, which names the program that made it if that has it open: ` +
-				`kill it if it hangs; run rm /run/p.lock only if that program is gone$`,
+			remedy: `^run fuser -v /run/p.lock to find the process that holds it open: ` +
+				`kill it if it hangs; run rm /run/p.lock only if no process does$`,
 		},
 		"that is old": {
 			op: but(lock(), unknown(-3*time.Hour)), cause: CauseLockFile,

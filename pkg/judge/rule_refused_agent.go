@@ -14,9 +14,10 @@ func refusedAgent(e *evidence) *finding {
 	if n == 0 {
 		return nil
 	}
-	v := refusal(most.connection())
+	s := &e.spans[most.span]
+	v := refusal(most.connection(), commandOf(s.image))
 	if most.part.Asked != "" {
-		v.Says += ", " + most.part.Asked
+		v.Says = refusal(most.connection(), nameOf(s.agent)).Says + ", while plugin " + s.plugin + " waited"
 		v.Remedy = unanswered(most.connection())
 	}
 	return &finding{Verdict: v, time: time, kind: Agents, candidate: most.candidate}
@@ -27,14 +28,14 @@ func isRefused(w *wait) bool {
 	return c != nil && c.Error != "" && c.Exchange == nil
 }
 
-func refusal(c *model.Connection) Verdict {
-	often := "once"
+func refusal(c *model.Connection, who string) Verdict {
+	often := ""
 	if c.Tries > 1 {
-		often = fmt.Sprintf("%d times", c.Tries)
+		often = fmt.Sprintf("%d times ", c.Tries)
 	}
 	return Verdict{
 		Cause:  CauseRefused,
-		Says:   fmt.Sprintf("connecting to %s failed %s: %s", c.Address, often, c.Error),
+		Says:   fmt.Sprintf("%s failed %sto connect to %s (%s)", who, often, c.Address, c.Error),
 		Remedy: unanswered(c) + ", or correct the address in the plugin's configuration",
 		Report: "containerd/containerd#4666",
 	}

@@ -6,19 +6,19 @@ func TestRefusedAgent(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"it tries again and again": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 940), turnedDown(19, "ENOENT")), slept(from(30, 900)))),
-			cause: CauseRefused, says: `^920ms of 1s: connecting to /run/a\.sock failed 19 times: ENOENT$`, remedy: `^start the agent that listens at /run/a\.sock`, report: "containerd/containerd#4666",
+			cause: CauseRefused, says: `^920ms of 1s: plugin p failed 19 times to connect to /run/a\.sock \(ENOENT\)$`, remedy: `^start the agent that listens at /run/a\.sock`, report: "containerd/containerd#4666",
 		},
 		"and fails because of it": {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
-			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; before that, connecting to /run/a\.sock failed 3 times: ECONNREFUSED$`,
+			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; plugin p failed 3 times to connect to /run/a\.sock \(ECONNREFUSED\)$`,
 		},
 		"packets that get lost are no refusal": {
 			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "ETIMEDOUT")))),
-			cause: CauseRefused, says: `failed once: ETIMEDOUT$`, remedy: `^start the machine behind 10\.0\.0\.9, open the packet filters`,
+			cause: CauseRefused, says: `plugin p failed to connect to 10\.0\.0\.9:443 \(ETIMEDOUT\)$`, remedy: `^start the machine behind 10\.0\.0\.9, open the packet filters`,
 		},
 		"nor is an address without a way there": {
 			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "EHOSTUNREACH")))),
-			cause: CauseRefused, says: `failed once: EHOSTUNREACH$`, remedy: `^add a route to 10\.0\.0\.9 `,
+			cause: CauseRefused, says: `plugin p failed to connect to 10\.0\.0\.9:443 \(EHOSTUNREACH\)$`, remedy: `^add a route to 10\.0\.0\.9 `,
 		},
 		"control: refusals that took no time explain nothing": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")), slept(from(30, 1000)))), cause: CauseSleep,

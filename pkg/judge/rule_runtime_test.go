@@ -11,7 +11,7 @@ import (
 
 func TestRuntimeGap(t *testing.T) {
 	rulings(t, map[string]ruling{
-		"nothing ran between two plugins": {op: add(plugin("p", 0, 50), plugin("q", 450, 500)), cause: CauseRuntime, says: `^400ms of 500ms: between plugins, in the runtime$`},
+		"nothing ran between two plugins": {op: add(plugin("p", 0, 50), plugin("q", 450, 500)), cause: CauseRuntime, says: `^400ms of 500ms: the runtime ran no plugin$`},
 		"control: they did":               {op: add(with(plugin("p", 0, 250), cpu(250)), plugin("q", 251, 300)), cause: CausePlugin},
 	})
 }
@@ -26,7 +26,7 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 		},
 		"after a plugin failed": {
 			op:    but(add(with(plugin("bridge", 0, 60), func(im *model.Image) { im.Code = 1 })), removed),
-			cause: CauseFailed, says: `^bridge exited 1$`,
+			cause: CauseFailed, says: `^plugin bridge exited 1$`,
 		},
 	})
 }

@@ -50,6 +50,6 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 	}
 	return &finding{heldUp: true, Verdict: Verdict{
 		Cause: CausePeer, Remedy: remedyFor(last.Agent, peerName(last), stateOf(last.Work, d.most.When)),
-		Says: fmt.Sprintf("waiting for %s, %s, while plugin %s waited", behindWhom(next, d.most.When, nameOf(c)), d.whose(), plugin),
+		Says: fmt.Sprintf("%s waited for %s, %s, while plugin %s waited", nameOf(c), behindWhom(next, d.most.When), d.whose(), plugin),
 	}}
 }

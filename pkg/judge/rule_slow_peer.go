@@ -36,5 +36,5 @@ func peerRemedy(c *model.Connection, plugin string, when model.Interval) string 
 			return "" // which may be the cause
 		}
 	}
-	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and no wait of its own was observed", peerName(c), c.Agent.PID)
+	return fmt.Sprintf("read the log of %s (pid %d) of that time: its answer took that long, without an observed wait", peerName(c), c.Agent.PID)
 }

@@ -15,7 +15,7 @@ func TestStarved(t *testing.T) {
 		},
 		"the CPU is not to blame for what others held up": {
 			op:    add(with(seen(plugin("p", 0, 1000), waited(event.WaitLock, "/run/l", from(0, 590))), delayed(410))),
-			cause: CauseLock, says: `^590ms of 1s: waiting for file lock`,
+			cause: CauseLock, says: `^590ms of 1s: plugin p waited for file lock`,
 		},
 		"threads wait side by side, and that counts once": {
 			op:    add(with(seen(plugin("p", 0, 1000), waited(event.WaitMutex, "rtnl", from(0, 900))), delayed(5000))),

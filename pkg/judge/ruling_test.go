@@ -117,22 +117,22 @@ func TestVerdicts(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"an ordinary fast call has none": {op: add(seen(plugin("p", 0, 99), waited(event.WaitLock, "/run/l", from(0, 90))))},
 		"a slow one has": {
-			op: add(seen(plugin("p", 0, 500), lock)), cause: CauseLock, says: `^450ms of 500ms: waiting for file lock /run/l$`,
+			op: add(seen(plugin("p", 0, 500), lock)), cause: CauseLock, says: `^450ms of 500ms: plugin p waited for file lock /run/l$`,
 		},
 		"where the first cause is less than half, the second is worth a word": {
 			op:    add(seen(plugin("p", 0, 1000), lock, slept(from(450, 800)))),
-			cause: CauseLock, says: `^450ms of 1s: waiting for file lock /run/l; 350ms: plugin p slept$`,
+			cause: CauseLock, says: `^450ms of 1s: plugin p waited for file lock /run/l; 350ms: plugin p slept$`,
 		},
 		"one that was killed is explained by what it waited for": {
 			op:    add(with(seen(plugin("p", 0, 500), lock), killed)),
-			cause: CauseLock, says: `^450ms of 500ms: waiting for file lock /run/l; then p was killed$`,
+			cause: CauseLock, says: `^450ms of 500ms: plugin p waited for file lock /run/l; then plugin p was killed$`,
 		},
 		"one that was killed at once is not": {
-			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^p was killed by SIGKILL after 20ms$`,
+			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^plugin p was killed by SIGKILL after 20ms$`,
 		},
 		"a write to the CNI folder meanwhile blocked the others": {
 			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *model.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
-			says: `waiting for file lock /run/l; a write to the CNI configuration directory blocked other CNI calls for up to 300ms$`,
+			says: `waited for file lock /run/l; a write to the CNI configuration directory blocked other CNI calls for up to 300ms$`,
 		},
 		"a call that hung has one, whatever the limit": {
 			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *model.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,
@@ -143,7 +143,7 @@ func TestVerdicts(t *testing.T) {
 		},
 		"but where the plugin was killed, it may well have waited": {
 			op:    add(with(seen(plugin("p", 0, 500, with(ran("powerd", 10, 900), outliving))), killed)),
-			cause: CauseCommand, says: `^490ms of 500ms: plugin p ran powerd; then p was killed$`,
+			cause: CauseCommand, says: `^490ms of 500ms: plugin p ran powerd; then plugin p was killed$`,
 		},
 	})
 }

@@ -1,9 +1,6 @@
 package judge
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -137,9 +134,9 @@ func flattenAgents(spans []span, im *model.Image, s span) []span {
 
 func onBehalf(agent *model.Connection, s span) string {
 	if s.via == "" {
-		return fmt.Sprintf("asked by %s, by plugin %s", nameOf(agent), s.plugin)
+		return "through " + nameOf(agent)
 	}
-	return fmt.Sprintf("asked by %s, %s", nameOf(agent), strings.TrimPrefix(s.via, "asked "))
+	return s.via + " and " + nameOf(agent)
 }
 
 // doubted reports whether something is only a candidate, by its own attribution, else its parent's.

@@ -35,9 +35,9 @@ func inWords(s *model.Spent) string {
 	case event.AgentRunning:
 		return "on a CPU"
 	case event.AgentUninterruptible:
-		return strings.TrimSpace("uninterruptible in the kernel " + inside(s.Channel))
+		return "blocked in " + inside(s.Channel)
 	case event.AgentWaiting:
-		return strings.TrimSpace("waiting in the kernel " + inside(s.Channel))
+		return "waiting in " + inside(s.Channel)
 	}
 	return ""
 }
@@ -71,9 +71,9 @@ func goOn(pid uint32, name string, state event.AgentState, by string) string {
 
 func inside(function string) string {
 	if function == "" {
-		return ""
+		return "the kernel"
 	}
-	return "in " + function
+	return "kernel function " + function
 }
 
 func stateIn(w *model.Work, when model.Interval) string {
@@ -107,7 +107,7 @@ func stuckIn(function, name string) string {
 	}{
 		{[]string{"nfs", "rpc_", "cifs", "smb"}, "bring back the server of the network file system that %s waits for, or unmount it (umount -f -l)"},
 		{[]string{"fuse", "request_wait_answer"}, "restart the program that serves the FUSE file system that %s waits for, or unmount it (fusermount -u)"},
-		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "move the files of %s to a faster disk, or stop what else writes to it (iostat -x 1, iotop)"},
+		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "move the files of %s to a faster disk, or stop other writers (iostat -x 1, iotop)"},
 		{[]string{"rtnl"}, "start and delete fewer pods at once: %s waits for the kernel's lock on network configuration (rtnl)"},
 		{[]string{"percpu_rwsem", "sb_start"}, "thaw the file system that %s waits for (fsfreeze -u)"},
 		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "start and delete fewer pods at once: %s waits for the kernel to remove interfaces or namespaces"},

@@ -38,7 +38,7 @@ func (e *evidence) verdict() *Verdict {
 		return nil
 	}
 	if killed { // the runtime killed it
-		f.say(fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin))
+		f.say(fmt.Sprintf("; then plugin %s was killed", e.Failed.Run.Plugin))
 	}
 	return &f.Verdict
 }
@@ -147,8 +147,7 @@ func (e *evidence) failure() *Verdict {
 		return v
 	}
 	if c := endedLast(e.Failed); c != nil {
-		v := ending(c, "plugin "+e.Failed.Run.Plugin+" waited for "+Peer(c), false)
-		v.Says = e.Failure + "; before that, " + v.Says
+		v := ending(c, e.Failure, false)
 		return &v
 	}
 	if f := e.peerEndedLast(e.Failed); f != nil && !f.candidate {
@@ -157,8 +156,8 @@ func (e *evidence) failure() *Verdict {
 	}
 	k := known(e.Failed)
 	if c := refusedLast(e.Failed); c != nil {
-		v := refusal(c)
-		v.Says = e.Failure + "; before that, " + v.Says
+		v := refusal(c, "plugin "+e.Failed.Run.Plugin)
+		v.Says = e.Failure + "; " + v.Says
 		if k != nil { // it names the agent that should listen there
 			v.Remedy, v.Report = k.Remedy, k.Report
 		}

@@ -53,7 +53,7 @@ var chargings = [model.FactKinds]charging{
 
 func lockPart(s *span, what model.What) Part {
 	w := what.(*model.Wait)
-	part := Part{Kind: Locks, Name: w.Path, Detail: holder(w), In: commandOf(s)}
+	part := Part{Kind: Locks, Name: w.Path, Detail: holder(w), In: commandOf(s.image)}
 	if part.Name == "" {
 		part.Name = w.Name
 	}
@@ -62,14 +62,14 @@ func lockPart(s *span, what model.What) Part {
 
 func mutexPart(s *span, what model.What) Part {
 	w := what.(*model.Wait)
-	return Part{Kind: KernelLocks, Name: w.Name, Detail: holder(w), In: commandOf(s)}
+	return Part{Kind: KernelLocks, Name: w.Name, Detail: holder(w), In: commandOf(s.image)}
 }
 
-func commandOf(s *span) string {
-	if s.image.Run != nil {
-		return ""
+func commandOf(im *model.Image) string {
+	if im.Run != nil {
+		return "plugin " + im.Run.Plugin
 	}
-	return s.image.Name
+	return im.Name
 }
 
 func callPart(s *span, what model.What) Part {

@@ -66,14 +66,14 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 		status: `^plugin odd failed \(code 11\): "no address left"; portmap never ran$`, errorType: "1", failed: "odd", code: 1, never: []string{"portmap"},
 	}, {
 		name: "crashes", chain: []string{"portmap", "odd"}, body: `kill -SEGV $$`,
-		status: `^odd was killed by SIGSEGV after [0-9.]+m?s$`, errorType: "SIGSEGV", failed: "odd", signal: "SIGSEGV",
+		status: `^plugin odd was killed by SIGSEGV after [0-9.]+m?s$`, errorType: "SIGSEGV", failed: "odd", signal: "SIGSEGV",
 	}, {
 		name: "out-of-time", chain: []string{"odd", "portmap"}, body: `exec sleep 60`, deadline: 5 * time.Second,
-		status: `^odd was killed by SIGKILL after [0-9.]+m?s; portmap never ran$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s; portmap never ran$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
 		never: []string{"portmap"},
 	}, {
 		name: "out-of-time-with-child", chain: []string{"odd"}, body: `sleep 9 >/dev/null 2>&1`, deadline: 5 * time.Second,
-		status: `^odd was killed by SIGKILL after [0-9.]+m?s$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
 		left: "sleep",
 	}, {
 		name: "missing-binary", chain: []string{"absent", "portmap"},

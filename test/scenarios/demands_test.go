@@ -65,7 +65,7 @@ func TestDemands(t *testing.T) {
 	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
 	for number, c := range []judged{{
 		name: "no error message", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, fails: true,
-		cause: "plugin_error", says: `^mute exited 3`,
+		cause: "plugin_error", says: `^plugin mute exited 3`,
 	}, {
 		name: "a client's own rate limiter", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("limited"), rig.Test("idler")}, before: promptAPIServer,
 		cause: "sleep", says: `plugin limited slept`,

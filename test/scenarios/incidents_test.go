@@ -253,7 +253,7 @@ func slowIncidents(n *standin.Node) []incident {
 		cause: "plugin_error", says: []string{"API client timeout exceeded", "by plugin cilium-cni"}, remedy: "delete that pod",
 	}, {
 		id: "ovs-database-overloaded", chain: []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost}})},
-		cause: "behind_agent", says: []string{"waiting for vs-db (", "CPU", "asked by vs-agent"}, remedy: "perf record",
+		cause: "behind_agent", says: []string{"waited for vs-db (", "CPU", "through vs-agent"}, remedy: "perf record",
 	}, {
 		id: "plugin-deadlocked-on-its-lock", chain: does("contiv", "lock"), before: deadlocked,
 		cause: "file_lock", says: []string{"/contiv.lock, held by contiv (pid "}, remedy: "kill contiv (pid ",

@@ -168,7 +168,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
 		before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }),
-		cause:  "file_lock", says: `waiting for file lock .*/lock.*held by scenarios\.test`, report: "containernetworking/plugins#561",
+		cause:  "file_lock", says: `waited for file lock .*/lock.*held by scenarios\.test`, report: "containernetworking/plugins#561",
 		span: [3]string{"lock", "cniscope.lock.path", `/lock$`},
 	}, {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
@@ -179,7 +179,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "api_server", says: `plugin whereabouts waited for 127\.0\.6\.43:6443, which looks like the API server \(2 times\)`, report: "k8snetworkplumbingwg/whereabouts#313",
 	}, {
 		name: "429", control: idle, chain: with("cilium"), before: busyAgent, fails: true,
-		cause: "agent_busy", says: `the agent of plugin cilium rejected the request \(too many requests\): plugin cilium failed \(code `, report: "",
+		cause: "agent_busy", says: `the agent of plugin cilium rejected the request \(too many requests\); plugin cilium failed \(code `, report: "",
 	}, {
 		name: "a slow agent", control: idle, chain: with("cilium"), before: slowAgent,
 		cause: "agent", says: `plugin cilium waited for scenarios\.test at /run/cniscope-scenario/cilium\.sock`, report: "",
@@ -191,7 +191,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "kernel_lock", says: `ip waited for kernel lock rtnl`, report: "aws/amazon-vpc-cni-k8s#3764",
 	}, {
 		name: "nobody listens", control: idle, chain: with("caller"),
-		cause: "agent_refused", says: `connecting to /run/cniscope-scenario/nobody\.sock failed \d+ times: ENOENT`, report: "containerd/containerd#4666",
+		cause: "agent_refused", says: `failed \d+ times to connect to /run/cniscope-scenario/nobody\.sock \(ENOENT\)`, report: "containerd/containerd#4666",
 		span: [3]string{"agent", "cniscope.errno", `^ENOENT$`},
 	}, {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `plugin hanger slept`, hung: true,

@@ -22,22 +22,22 @@ func TestPeersOfTheAgent(t *testing.T) {
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Disk: true})
 	s.each(n, []behind{{
 		name: "stall-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-db`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent and vs-db`, remedy: `kill -CONT`,
 	}, {
 		name: "stall-ovsdb", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}, {
 		name: "stall-flows", inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}, {
 		name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
-		cause: "behind_agent", says: `waiting for vs-db \(frozen`, remedy: `cgroup.freeze`,
+		cause: "behind_agent", says: `waited for vs-db \(frozen`, remedy: `cgroup.freeze`,
 	}, {
 		name: "busy-peer", inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost},
-		cause: "behind_agent", says: `waiting for vs-db \(.*CPU.*\)`, remedy: `perf record`,
+		cause: "behind_agent", says: `waited for vs-db \(.*CPU.*\)`, remedy: `perf record`,
 	}, {
 		name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
-		cause: "behind_agent", says: `waiting for vs-db \(uninterruptible in the kernel in \w+\)`, remedy: `fsfreeze -u`,
+		cause: "behind_agent", says: `waited for vs-db \(blocked in kernel function \w+\)`, remedy: `fsfreeze -u`,
 	}})
 }
 
@@ -51,10 +51,10 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: true})
 		s.each(n, []behind{{
 			name: "tcp-vswitchd", global: true, inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-			cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-agent`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 		}, {
 			name: "tcp-ovsdb", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-			cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 		}})
 	})
 	s.Run("monitored", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Monitor: true})
 		s.each(n, []behind{{
 			name: "monitored-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
-			cause: "behind_agent", says: `waiting for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
 		}})
 	})
 	s.Run("periodic", func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBehindAnotherAgent(t *testing.T) {
 				})
 				return func() {}
 			},
-			cause: "behind_agent", says: `waiting for vs-db \(stopped\)`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-db \(stopped\)`, remedy: `kill -CONT`,
 		}})
 	})
 }
@@ -104,7 +104,7 @@ func TestBehindTheAnswer(t *testing.T) {
 	s.pods++
 	s.each(n, []behind{{
 		name: "behind-the-answer", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}})
 }
 

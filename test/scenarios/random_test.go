@@ -39,12 +39,12 @@ var kinds = map[string]map[string]string{
 		"sleep": `^plugin vs-ipam slept`, "compute": `plugin vs-ipam`, "command": `^command vs-ctl`, "command's child": `^command vs-ctl > sleep`,
 	},
 	"db": {
-		"sleep": `^waiting for vs-db`, "compute": `^waiting for vs-db.*CPU`, "stop": `^waiting for vs-db \(stopped\)`, "freeze": `^waiting for vs-db \(frozen`,
-		"lock": `vs-db.*store.lock|store.lock.*vs-db|^waiting for vs-db`,
+		"sleep": `^plugin vs-cni waited for vs-db`, "compute": `^plugin vs-cni waited for vs-db.*CPU`, "stop": `^plugin vs-cni waited for vs-db \(stopped\)`, "freeze": `^plugin vs-cni waited for vs-db \(frozen`,
+		"lock": `vs-db.*store.lock|store.lock.*vs-db|^plugin vs-cni waited for vs-db`,
 	},
 	"switch": {
-		"sleep": `^waiting for vs-switchd`, "compute": `^waiting for vs-switchd.*CPU`, "stop": `^waiting for vs-switchd \(stopped\)`, "freeze": `^waiting for vs-switchd \(frozen`,
-		"command": `vs-ctl|^waiting for vs-switchd`, "command's child": `vs-ctl|^waiting for vs-switchd`,
+		"sleep": `^plugin vs-cni waited for vs-switchd`, "compute": `^plugin vs-cni waited for vs-switchd.*CPU`, "stop": `^plugin vs-cni waited for vs-switchd \(stopped\)`, "freeze": `^plugin vs-cni waited for vs-switchd \(frozen`,
+		"command": `vs-ctl|^plugin vs-cni waited for vs-switchd`, "command's child": `vs-ctl|^plugin vs-cni waited for vs-switchd`,
 	},
 }
 

@@ -162,7 +162,7 @@ func TestBehindTheAgent(t *testing.T) {
 		cause: "sleep", says: `plugin vs-ipam slept`, remedy: ".",
 	}, {
 		name: "ipam-lock", ipam: "host-local", before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }), truth: "delegate",
-		cause: "file_lock", says: `waiting for file lock .*/lock`, remedy: ".",
+		cause: "file_lock", says: `waited for file lock .*/lock`, remedy: ".",
 	}, {
 		name: "ipam-command", inject: standin.Injection{Point: "ipam.begin", Kind: "command", For: soon},
 		cause: "slow_command", says: `plugin vs-ipam ran vs-ctl`, remedy: ".",
