@@ -91,7 +91,7 @@ func causesInside() []About {
 		{
 			CauseDAD, "IPv6 DAD",
 			[]PartKind{DAD},
-			"switch duplicate address detection off, which addresses from IPAM do not need: enabledad = false for bridge, " +
+			"switch off duplicate address detection if IPAM gives out each address once: enabledad = false for bridge, " +
 				"else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace",
 		},
 		{
@@ -159,10 +159,10 @@ func causesOfAgents() []About {
 		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
 		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or its wait is not traced"},
 		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit of requests"},
-		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous has the last lines of one that ended), or correct its address in the plugin's configuration"},
+		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous shows why it exited), or correct its address in the plugin's configuration"},
 		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
 		{CauseRestarted, "agent restarted", of, "fix why the agent exited, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
-		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE, for then the whole node ran out"},
+		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE: then the whole node ran out of memory"},
 		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and repair what fails there; if nothing does, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
 	}
 }

@@ -108,7 +108,7 @@ const (
 // Verdict explains a call.
 type Verdict struct {
 	Cause Cause
-	// Says is one sentence: "4.9s of 5.1s: waiting for file lock /run/xtables.lock, held by kube-proxy (pid 812)".
+	// Says is one sentence: "4.9s of 5.1s: iptables waited for file lock /run/xtables.lock, held by kube-proxy (pid 812)".
 	Says string
 	// Own is Says for users who may see only the call's namespace; empty if the same.
 	Own string

@@ -52,7 +52,7 @@ func unanswered(c *model.Connection) string {
 	case "EHOSTUNREACH", "ENETUNREACH":
 		return fmt.Sprintf("add a route to %s (ip route get %[1]s says what is missing), start the machine behind it", host)
 	}
-	return fmt.Sprintf("start the agent that listens at %s (kubectl logs --previous has the last lines of one that ended)", c.Address)
+	return fmt.Sprintf("start the agent that listens at %s (kubectl logs --previous shows why it exited)", c.Address)
 }
 
 // refusedLast returns a failed run's last connection if it was unanswered, else nil: the run continued without it.

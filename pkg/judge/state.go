@@ -66,7 +66,7 @@ func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	case by != "":
 		return fmt.Sprintf("kill %s, or detach it, to resume %s; then run kill -CONT %d if /proc/%[3]d/status says State: T", by, name, pid)
 	}
-	return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; a TracerPid there other than 0 is the debugger to detach", pid, name)
+	return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; detach its debugger if TracerPid there is not 0", pid, name)
 }
 
 func inside(function string) string {
@@ -93,7 +93,7 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	case event.AgentStopped, event.AgentFrozen:
 		return goOn(who.PID, name, s.State, s.By)
 	case event.AgentRunning:
-		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows, else run perf record -p %d and give it less to compute", name, who.PID)
+		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows, else run perf record -p %d to find what it computes", name, who.PID)
 	case event.AgentUninterruptible:
 		return fmt.Sprintf("%s; /proc/%d/stack shows where it waits", stuckIn(s.Channel, name), who.PID)
 	}

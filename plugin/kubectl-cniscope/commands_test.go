@@ -47,7 +47,7 @@ func clusterOf(count int) *api {
 		},
 		events: []corev1.Event{{
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"}, Type: "Normal", Reason: "NetworkSlow",
-			Message: "CNI ADD eth0 took 5s: 4.9s: waiting for file lock /run/xtables.lock" +
+			Message: "CNI ADD eth0 took 5s: 4.9s: iptables waited for file lock /run/xtables.lock" +
 				evil, ReportingController: "cniscope.dev/reader",
 			LastTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 1, 0, time.UTC)), Count: 3,
 		}},
@@ -103,7 +103,7 @@ func TestTop(t *testing.T) {
 	config := clusterOf(40).start(t)
 	kubectl(t, config, "top").want(t, 0,
 		"20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
-		"CAUSE", "file_lock", "4.9s of 5s: waiting for file lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
+		"CAUSE", "file_lock", "4.9s of 5s: iptables waited for file lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
 		"portmap")
 	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 operations in the last 10m",
 		"on 4 of 40 nodes (namespace bank)")

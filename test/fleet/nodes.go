@@ -169,7 +169,7 @@ func (n *Nodes) operations(number int, within, pod string) []control.Line {
 		switch {
 		case number%10 == 0 && i < 4:
 			l.Plugin, l.Duration, l.Result, l.Cause = "portmap", 5*time.Second, control.Slow, "file_lock"
-			l.Verdict, l.Remedy, l.Certain = "4.9s of 5s: waiting for file lock /run/xtables.lock"+n.Evil, "let kube-proxy use nftables", true
+			l.Verdict, l.Remedy, l.Certain = "4.9s of 5s: iptables waited for file lock /run/xtables.lock"+n.Evil, "let kube-proxy use nftables", true
 		case number%10 == 1 && i == 0:
 			l.Result, l.Cause, l.Error = control.Failed, "plugin_failed", "no addresses available"+n.Evil
 		}
