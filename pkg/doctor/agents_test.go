@@ -27,7 +27,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
 		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
 		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
-		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "that is known of cilium-cni", "no process and no container", "NetworkReady=true", "start its agent again"}},
+		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "cniscope knows this address of cilium-cni", "no process and no container", "NetworkReady=true", "start its agent again"}},
 		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last line of the attempt before: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
 		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			old := agent
@@ -44,7 +44,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
 		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"no process listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
 		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"cilium-agent, process 7, which listens there, is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
-		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "what no signal ends (D) in nfs_wait", "/proc/7/stack"}},
+		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "immune to signals (state D) in nfs_wait", "/proc/7/stack"}},
 		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},
 		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads /run/flannel/subnet.env, which its agent writes: there is no such file"}},
 		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "service-proxies"}, not: "no process"},
@@ -124,7 +124,7 @@ func TestCallsThatFailed(t *testing.T) {
 	}
 	f.Scope.Err = control.ErrNotRunning
 	for _, c := range Judge(f).Checks {
-		if c.Name == "failed-calls" && (c.State != NotApplicable || !strings.Contains(c.Reason, "no cniscope runs")) {
+		if c.Name == "failed-calls" && (c.State != NotApplicable || !strings.Contains(c.Reason, "cniscope does not run here")) {
 			t.Errorf("%+v", c)
 		}
 	}

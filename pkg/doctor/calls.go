@@ -50,8 +50,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
 			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)},
 				lockOf(f, p.PID)...),
-			Remedy: []string{fact.Sayf("end what it waits for, which cat /proc/%d/wchan /proc/%d/stack shows; a running "+
-				"cniscope names the pod", p.PID, p.PID)},
+			Remedy: []string{fact.Sayf("find what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope "+
+				"names the pod", p.PID, p.PID)},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -74,7 +74,7 @@ const lately = 10 * time.Minute
 
 func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
-		return nil, notApplicable("no cniscope runs here, which would know the calls that failed")
+		return nil, notApplicable("cniscope does not run here, so doctor does not know which calls failed")
 	}
 	if f.Scope.Err != nil {
 		return nil, f.Scope.Err

@@ -117,10 +117,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
-		}, Warning, []string{"sched_process_exec", "seen by the process connector"}},
+		}, Warning, []string{"sched_process_exec", "by the process connector"}},
 		{"kernel", "no BTF, in a container of its own", func(f *fact.Facts) {
 			f.Kernel.Value.BTF, f.Kernel.Value.Connector = "no vmlinux", "it needs CAP_NET_ADMIN"
-		}, Problem, []string{"nothing is seen", "it needs CAP_NET_ADMIN", "hostPID"}},
+		}, Problem, []string{"cniscope traces nothing", "it needs CAP_NET_ADMIN", "hostPID"}},
 		{"kernel", "a cniscope that observes by other means", func(f *fact.Facts) {
 			f.Scope.Value.Node.Probe = "attached by the process connector: plugins and commands"
 		}, Warning, []string{"attached by the process connector", "feature unavailable"}},
@@ -183,13 +183,13 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}
-		}, Warning, []string{"a network whose name was not seen, pod unknown, sandbox a", "the ADD failed, and nothing was undone", "cniscope saw the ADD", "leaked-leases names their addresses"}},
-		{"leaked-leases", "of before the node was restarted", func(f *fact.Facts) {
+		}, Warning, []string{"a network of unknown name, pod unknown, sandbox a", "the ADD failed, and nothing was undone", "cniscope saw the ADD", "free the addresses that leaked-leases names"}},
+		{"leaked-leases", "older than the node's restart", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Boot: f.Now.Add(-time.Hour), Alive: map[string]bool{"b": true}, Total: map[string]int{"pods": 254}, Leases: []leak.Lease{
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"1 address of network pods leased by host-local to sandboxes that are gone, of 254 in all; the oldest for 3 days", "of before the node was restarted", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"1 address of network pods leased by host-local to removed sandboxes, of 254 in all; the oldest for 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

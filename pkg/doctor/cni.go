@@ -58,7 +58,7 @@ func loadError(f *fact.Facts) []string {
 
 func folderAgain(r fact.Runtime) []string {
 	if r.Absent {
-		return []string{"see runtime: without one there is no CNI"}
+		return []string{"fix the finding of runtime first"}
 	}
 	return []string{
 		r.Restart() + " (it makes the folder again)",
@@ -71,7 +71,7 @@ func unwatched(f *fact.Facts) []string {
 	if r.Containerd() {
 		return []string{"containerd stops when it is removed; a new folder is not watched until containerd starts again"}
 	}
-	return []string{fact.Sayf("%s reads it, according to %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
+	return []string{fact.Sayf("%s reads it (path from %s)", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
 
 func problems(d fact.Folder) (said []string) {

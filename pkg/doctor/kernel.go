@@ -31,8 +31,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: "cniscope cannot read the namespaces of process 1 and assumes that its own are the node's; otherwise " +
-				"it does not trust every plugin",
+			Summary: "cniscope cannot read the namespaces of process 1, so it takes its own for the node's; if that is " +
+				"wrong, it distrusts plugins",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
@@ -54,11 +54,11 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	}
 	if runs, known := observes(f); known {
 		for i := range found {
-			found[i].Evidence = append(found[i].Evidence, "the cniscope that runs here: "+runs)
+			found[i].Evidence = append(found[i].Evidence, "the running cniscope: "+runs)
 		}
 		if len(found) == 0 && runs != "attached" {
 			found = append(found, Finding{
-				Level: Warning, Summary: "the cniscope that runs here does not see all: " + runs,
+				Level: Warning, Summary: "the running cniscope does not trace everything: " + runs,
 				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
 				Remedy: []string{
 					"read its log (feature unavailable)",
@@ -71,7 +71,7 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	if len(k.Lacking) > 0 && len(found) == 0 {
 		why := "this user may not load BPF programs (" + fact.List(k.Lacking) + ")"
 		if k.Connector != "" {
-			why += ", and has no process connector in their place (" + k.Connector + ")"
+			why += ", nor use the process connector in their place (" + k.Connector + ")"
 		}
 		return nil, errors.New(why + ": run it as root to check that")
 	}
@@ -84,8 +84,8 @@ func observes(f *fact.Facts) (how string, known bool) {
 }
 
 func refuses(k fact.Kernel) []Finding {
-	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every " +
-		"current distribution's is"}}
+	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; current " +
+		"distributions build theirs so"}}
 	var what string
 	if k.BTF != "" {
 		what = "the kernel has no BTF"
@@ -96,7 +96,7 @@ func refuses(k fact.Kernel) []Finding {
 			continue
 		}
 		if what == "" {
-			what = "the kernel lacks what BPF programs need: " + feature.Name
+			what = "the kernel lacks a feature that BPF programs need: " + feature.Name
 		}
 		finding.Evidence = append(finding.Evidence, fact.Sayf("%s: not in /sys/kernel/btf/vmlinux of Linux %s",
 			feature.Name, k.Release))
@@ -105,11 +105,11 @@ func refuses(k fact.Kernel) []Finding {
 	case what == "":
 		return nil
 	case k.Connector == "":
-		finding.Level, finding.Summary = Warning, what+": plugins and commands are seen by the process connector, what "+
-			"they ask of the kernel is not"
+		finding.Level, finding.Summary = Warning, what+": cniscope traces plugins and commands by the process "+
+			"connector, but not their system calls"
 	default:
-		finding.Level, finding.Summary = Problem, what+", and the process connector cannot take the place of its BPF "+
-			"programs: nothing is seen"
+		finding.Level, finding.Summary = Problem, what+", and the process connector does not work here either, so "+
+			"cniscope traces nothing"
 		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
 		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork "+
 			"and CAP_NET_ADMIN")

@@ -101,8 +101,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 			"would have; needs jq")
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
-		finding.Remedy = append(finding.Remedy, "of those without a cached result: leaked-leases names their addresses; "+
-			"their interfaces and rules bear the sandbox's id, or go when the node is restarted")
+		finding.Remedy = append(finding.Remedy, "for those without a cached result: free the addresses that leaked-leases "+
+			"names, and delete interfaces and rules that contain the sandbox's ID, or restart the node")
 	}
 	return append(found, finding), nil
 }
@@ -150,7 +150,7 @@ func (s Stuck) evidence() (said []string) {
 
 func networkOf(name string) string {
 	if name == "" {
-		return "a network whose name was not seen"
+		return "a network of unknown name"
 	}
 	return fact.Sayf("network %s", name)
 }
@@ -185,7 +185,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of network %s leased by host-local to sandboxes that are gone, of %d in all; the oldest for "+
+		Summary: fact.Sayf("%s of network %s leased by host-local to removed sandboxes, of %d in all; the oldest for "+
 			"%s",
 			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
 			age(l.Time.Sub(leaked[0].Since))),
@@ -208,7 +208,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if old > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them are of before the node was restarted at %s: its "+
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them are older than the node's restart at %s: its "+
 			"pods were never torn down", old, stamp(l.Boot)))
 	}
 	if cached > 0 {
@@ -216,7 +216,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,
-			" ")+" # host-local has no other memory: the addresses are free then")
+			" ")+" # frees the addresses: host-local has no other record")
 	}
 	return finding
 }

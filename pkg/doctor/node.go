@@ -16,10 +16,10 @@ func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{
 			Level:   Warning,
-			Summary: "the clock is not synchronised: traces of several nodes do not line up, and certificates may seem invalid",
+			Summary: "the clock is not synchronized: traces of several nodes do not line up, and certificates may seem invalid",
 			Evidence: []string{
 				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
-				"it says " + f.Now.UTC().Format(time.RFC3339),
+				"it shows " + f.Now.UTC().Format(time.RFC3339),
 			},
 			Remedy: []string{"systemctl enable --now chrony (or systemd-timesyncd); timedatectl shows it"},
 		}}, nil
@@ -56,7 +56,7 @@ func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 		return nil, nil
 	}
 	return []Finding{{
-		Level: Warning, Summary: fact.Sayf("the OTLP endpoint %s does not take spans", f.Options.Endpoint),
+		Level: Warning, Summary: fact.Sayf("the OTLP endpoint %s rejects spans", f.Options.Endpoint),
 		Evidence: []string{fact.Sayf("a test span: %s", f.Sent.Err)},
 		Remedy:   []string{remedyForEndpoint(f.Sent.Err)},
 	}}, nil
@@ -75,8 +75,8 @@ func remedyForEndpoint(err error) string {
 		return "set endpoint to http:// for plain text or https:// for TLS, and ca to the authority that signed the " +
 			"certificate"
 	case strings.Contains(said, "no such host"):
-		return "set endpoint to an address or a name that this node can resolve: a Service's name is known to pods only, " +
-			"unless the node asks the cluster's DNS"
+		return "set endpoint to an address or a name that this node can resolve: only pods resolve a Service's name, " +
+			"unless the node uses the cluster's DNS"
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
 		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in " +
 			"memory, or in [export.spool]"

@@ -11,7 +11,7 @@ import (
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("no pod subnet is named in the networks that are loaded, nor by kube-proxy or the " +
+		return nil, notApplicable("no loaded network names a pod subnet, nor does kube-proxy or the " +
 			"controller manager")
 	}
 	var bridges []string

@@ -31,7 +31,7 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 		case c.Proxy:
 			what = "is kube-proxy"
 		case len(c.Mounts) == 0:
-			what = "is of " + c.Owner
+			what = "belongs to " + c.Owner
 		}
 		finding := Finding{
 			Level:    Problem,
@@ -60,7 +60,7 @@ func troubleOf(c fact.Container, now time.Time) string {
 		if c.Restarts > 0 {
 			return fact.Sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
 		}
-		return fact.Sayf("ended with exit code %d", int(c.ExitCode))
+		return fact.Sayf("exited with %d", int(c.ExitCode))
 	case "created", "unknown":
 		if now.Sub(c.Created) > startsIn {
 			return "has not started"

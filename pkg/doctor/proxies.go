@@ -20,7 +20,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{{
 		Level:    Warning,
-		Summary:  "two service proxies: kube-proxy is live, and Cilium's replacement for it is on",
+		Summary:  "two service proxies: kube-proxy runs, and Cilium's replacement for it is on",
 		Evidence: append(proxy, on...),
 		Remedy: append([]string{
 			"a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
@@ -68,7 +68,7 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	return []Finding{{
 		Level:   Note,
 		Summary: "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
-		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, none of a node port", attached(lb.Socket),
+		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, no entry for a node port", attached(lb.Socket),
 			filled(lb))),
 		Remedy: []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); " +
 			"cilium config view shows kube-proxy-replacement"},

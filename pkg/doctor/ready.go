@@ -66,7 +66,7 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case len(f.CRI.Value.Loaded) == 0:
 		return event.LackPlugin, fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
 	case !f.CRI.Value.Told:
-		return event.LackPlugin, fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File),
+		return event.LackPlugin, fact.Sayf("%s rejects %s", r.Called(), d.Networks[0].File),
 			[]string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
 		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(),
@@ -93,12 +93,12 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(writers) == 0 {
-		step += ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process"
+		step += ", and no container mounts it, no container belongs to a known CNI, and no agent runs as a process"
 		return step, []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod " +
 			"scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
 	}
 	if len(remedy) == 0 {
-		remedy = []string{"see network-pods, and the logs of these"}
+		remedy = []string{"see network-pods, and the logs of these pods"}
 	}
 	return step + " by " + fact.List(writers), remedy
 }

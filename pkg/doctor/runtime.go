@@ -71,11 +71,11 @@ func noRuntime() Finding {
 	return Finding{
 		Level: Problem, Summary: "no container runtime found on this node",
 		Evidence: []string{
-			"none of these sockets is there: " + fact.List(runtime.Sockets()),
-			"no program of theirs is installed where it usually is",
+			"none of these sockets exists: " + fact.List(runtime.Sockets()),
+			"no usual directory has a runtime's program",
 		},
-		Remedy: []string{"install a container runtime; if one listens elsewhere, set socket in [runtime] of cniscope's " +
-			"options to its path"},
+		Remedy: []string{"install a container runtime; if one listens elsewhere, set [runtime] socket " +
+			"to its path"},
 	}
 }
 
@@ -86,10 +86,10 @@ func otherRuntimes(f *fact.Facts) []Finding {
 	}
 	return []Finding{{
 		Level: Note,
-		Summary: fact.Sayf("sockets of several container runtimes are there: this is about %s at %s", r.Called(),
+		Summary: fact.Sayf("this node has sockets of several container runtimes: doctor examined %s at %s", r.Called(),
 			f.Options.Address),
-		Evidence: []string{"also there: " + fact.List(r.Others)},
-		Remedy:   []string{"if kubelet uses another one, set socket in [runtime] of cniscope's options to its path"},
+		Evidence: []string{"other sockets: " + fact.List(r.Others)},
+		Remedy:   []string{"if kubelet uses another one, set [runtime] socket to its path"},
 	}}
 }
 
@@ -143,10 +143,10 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 			"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run " +
 				"shows it",
 			r.Restart(),
-		}, fact.Sayf("%s; 1.7 has NRI off unless it is switched on", r.String())
+		}, fact.Sayf("%s; 1.7 has NRI off by default", r.String())
 	case r.CRIO():
 		return []string{"a file in /etc/crio/crio.conf.d with [crio.nri] enable_nri = true", r.Restart()},
-			fact.Sayf("%s; before 1.30 it has NRI off unless it is switched on", r.String())
+			fact.Sayf("%s; before 1.30 it has NRI off by default", r.String())
 	}
 	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
 }
@@ -165,7 +165,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
 	case !n.Socket && f.Runtime.Err != nil:
-		return nil, fmt.Errorf("there is no NRI without %s: see runtime", r.Called())
+		return nil, fmt.Errorf("NRI is a part of %s (check runtime)", r.Called())
 	case !n.Socket:
 		return []Finding{{
 			Level:    Warning,

@@ -61,7 +61,7 @@ func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 		return Step{}
 	case err != nil && fact.Unasked(err):
 		return Step{
-			Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err),
+			Missing: fact.Sayf("no permission to query %s: %s", f.Runtime.Value.Called(), err),
 			Lacks:   event.LackRuntime, Denied: err,
 		}
 	case f.Runtime.Err != nil:

@@ -62,7 +62,7 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 					Summary: fact.Sayf("the agent that plugin %s of network %s asks has no pipe: every ADD fails", plugin.Type,
 						n.Name),
 					Evidence: []string{fmt.Sprintf(`there is no \\.\pipe\%s`, pipe)},
-					Remedy:   []string{"start the agent; its pod's log, or its service's, says why it ended"},
+					Remedy:   []string{"start the agent; the log of its pod or service says why it exited"},
 				})
 			}
 		}
@@ -87,8 +87,8 @@ func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 			Level:    Problem,
 			Summary:  "the environment of a process cannot be read: calls have no pod, no command and no container",
 			Evidence: []string{how, fact.Sayf("its environment: %s", t.Unread)},
-			Remedy: []string{"run it as SYSTEM or as an administrator; if a security product keeps others' memory from " +
-				"being read, make an exception for cniscope.exe"},
+			Remedy: []string{"run it as SYSTEM or as an administrator; if a security product blocks reads of other " +
+				"processes' memory, exempt cniscope.exe"},
 		})
 	}
 	if t.Took > lateAfter {
@@ -102,8 +102,8 @@ func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 	if t.Why != "" {
 		found = append(found, Finding{
 			Level: Warning,
-			Summary: "event tracing is refused, snapshots of the process table take its place: commands that are shorter than " +
-				"the time between two are not seen",
+			Summary: "Windows refuses event tracing, so cniscope takes snapshots of the process table and misses commands " +
+				"that are shorter than the time between two snapshots",
 			Evidence: []string{fact.Clean(t.Why), how},
 			Remedy: []string{"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system " +
 				"loggers)"},

@@ -33,7 +33,7 @@ func TestChecksOfWindows(t *testing.T) {
 		{"another CNI", func(f *fact.Facts) { f.Folder.Value.Networks, f.Pipes.Value = nil, nil }, "", ""},
 		{"late", func(f *fact.Facts) { f.Trial.Value.Took = time.Second }, "self-test", "processes are reported late"},
 		{"unread", func(f *fact.Facts) { f.Trial.Value.Unread = "Access is denied." }, "self-test", "cannot be read"},
-		{"no event tracing", func(f *fact.Facts) { f.Trial.Value.Why = "Access is denied." }, "self-test", "event tracing is refused"},
+		{"no event tracing", func(f *fact.Facts) { f.Trial.Value.Why = "Access is denied." }, "self-test", "Windows refuses event tracing"},
 	} {
 		found := ""
 		for _, f := range Judge(onWindows(test.change)).Findings {

@@ -28,11 +28,11 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	})
 
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLPHTTP())
-	n.finds("otlp", doctor.Warning, "does not take spans", "http://HOST:4318/v1/traces")
+	n.finds("otlp", doctor.Warning, "rejects spans", "http://HOST:4318/v1/traces")
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLPHTTP()+"/v1/traces")
 	n.silent("otlp")
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP()+"/v1/traces")
-	n.finds("otlp", doctor.Warning, "does not take spans", "http://HOST:4317")
+	n.finds("otlp", doctor.Warning, "rejects spans", "http://HOST:4317")
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Check(t, err)

@@ -38,7 +38,7 @@ func (a Asked) From() string {
 	case a.Key != "":
 		return Sayf("so says %s in its configuration", a.Key)
 	}
-	return Sayf("that is known of %s", a.Plugin)
+	return Sayf("cniscope knows this address of %s", a.Plugin)
 }
 
 // Reach is the result of looking for an agent.
@@ -88,7 +88,7 @@ func (s Server) Does() string {
 	case event.AgentFrozen:
 		return "frozen by its cgroup"
 	case event.AgentUninterruptible:
-		return strings.TrimSpace("waiting in the kernel for what no signal ends (D) " + s.in())
+		return strings.TrimSpace("blocked in the kernel, immune to signals (state D) " + s.in())
 	case event.AgentRunning:
 		return "on a CPU, or waiting for one"
 	case event.AgentWaiting:

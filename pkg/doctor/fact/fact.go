@@ -80,7 +80,7 @@ type Facts struct {
 }
 
 // ErrElsewhere means that the node's system lacks the fact.
-var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is not told")
+var ErrElsewhere = errors.New("it is not available on Windows")
 
 // Trial is the observation of a started process.
 type Trial struct {

@@ -45,9 +45,9 @@ func wanted() []fact.Feature {
 		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
 		{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
 		{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
-		{Name: "sys_enter", For: "what plugins ask the kernel for is not seen"},
-		{Name: "sys_exit", For: "how long the kernel takes is not seen"},
-		{Name: "contention_begin", For: "waiting for locks of the kernel is not seen (Linux 5.19)"},
+		{Name: "sys_enter", For: "system calls of plugins are not traced"},
+		{Name: "sys_exit", For: "durations of system calls are not traced"},
+		{Name: "contention_begin", For: "waits for kernel locks are not traced (Linux 5.19)"},
 		{Name: "inet_sock_set_state", For: "connections to agents are not timed"},
 	}
 }
