@@ -40,5 +40,5 @@ if [ -n "$problems" ]; then
 	[ "$more" -gt 0 ] && first="$(printf '%s' "$first" | cut -c1-70) (+$more more)"
 	say "$first" 1
 fi
-[ "$code" = 2 ] && say "cniscope doctor could not make every check, and found no problem" 2
+[ "$code" -gt 1 ] && say "cniscope doctor could not make every check, and found no problem" 2
 say "cniscope doctor found no problem" 0

@@ -60,10 +60,10 @@ type Report struct {
 const (
 	ExitHealthy   = 0
 	ExitFindings  = 1
-	ExitUnchecked = 2
+	ExitUnchecked = 3
 )
 
-// ExitCode is 1 for findings, else 2 if a check could not be made, else 0.
+// ExitCode is 1 for findings, else 3 if a check could not be made, else 0.
 func (r Report) ExitCode() int {
 	code := ExitHealthy
 	for _, c := range r.Checks {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -42,13 +45,13 @@ kernel, the OTLP endpoint (by one test span) and the clock. It changes nothing, 
 plugin or command, and needs no access to the cluster.
 
 The exit code is 0 if every check was made and found nothing. It is 1 if a problem or a
-warning was found. It is 2 if nothing was found but a check could not be made, or if the
-arguments are wrong. Notes (·) do not count. Without root, doctor makes fewer checks and
-names the others.
+warning was found. It is 3 if nothing was found but a check could not be made, or if the
+configuration file is invalid. Notes (·) do not count. Without root, doctor makes fewer
+checks and names the others.
 
 With --wait ready, doctor waits until the runtime reports the network as ready, names each
 missing step, and exits with 0. After --timeout it makes all checks and exits with 1, or
-with 2 if it has no permission to ask the runtime.`,
+with 3 if it has no permission to ask the runtime.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -93,7 +96,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	if f.format == "json" {
 		err = indented(cmd.OutOrStdout(), newDoctorDocument(report))
 	} else {
-		err = report.Text(cmd.OutOrStdout())
+		err = report.Text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)))
 	}
 	switch code := report.ExitCode(); {
 	case err != nil:

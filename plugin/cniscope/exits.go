@@ -41,7 +41,7 @@ func exits() []exit {
 		{"baseline", "1", "no baseline, no permission, or an invalid file; with --import also: cniscope is running"},
 		{"doctor", "0", "every check was made and nothing was found; with --wait ready: the node's network is ready"},
 		{"doctor", "1", "a problem or a warning was found; with --wait ready: the network was not ready in time"},
-		{"doctor", "2", "nothing was found but a check was not possible, the configuration file is invalid, or usage error"},
+		{"doctor", "3", "nothing was found but a check was not possible, or the configuration file is invalid"},
 		{"config check", "0", "the file is valid; with --strict also without warnings"},
 		{"config check", "1", "the file is invalid or unreadable; with --strict also: there is a warning"},
 		{"config print", "0", "the options are printed"},

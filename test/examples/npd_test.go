@@ -58,7 +58,7 @@ func TestTheScriptForNodeProblemDetector(t *testing.T) {
 		"a warning":           {doctor(t, report("warning clock: not synchronised"), 1), 0, "cniscope doctor found no problem"},
 		"a problem":           {doctor(t, report("warning clock: no", `problem cni-order: "10-a.conf" is used`), 1), 1, `cni-order: "10-a.conf" is used`},
 		"two, and long":       {doctor(t, report(long, "problem kernel: no BTF"), 1), 1, ("cni-folder: " + strings.Repeat("there is no network ", 9))[:70] + " (+1 more)"},
-		"checks that are not": {doctor(t, report(), 2), 2, "cniscope doctor could not make every check, and found no problem"},
+		"checks that are not": {doctor(t, report(), 3), 2, "cniscope doctor could not make every check, and found no problem"},
 		"no report":           {doctor(t, "panic", 2), 2, "cniscope doctor says nothing that can be read, and ended with 2"},
 		"no cniscope":         {"/nowhere/cniscope doctor", 2, "cniscope is not installed here: /nowhere/cniscope"},
 		"it hangs":            {"sleep 60", 2, "cniscope doctor did not end within 1s"},
