@@ -36,6 +36,7 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	out := openLog()
 	defer out.close(nil)
 	log := out.logger(o.Log.Format)
+	setLevel(out.level, o)
 	release, err := lock.Take(o.State.Dir, "cniscope record")
 	var held *lock.HeldError
 	switch {

@@ -222,7 +222,7 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 	}
 	n.pipeline.Whole = true
 	n.out.Fold.Store(o.Trace.FoldCommands)
-	n.setLevel(o)
+	setLevel(n.level, o)
 	return n, nil
 }
 
@@ -333,17 +333,17 @@ func (n *node) apply(o config.Options) {
 	if begins {
 		n.beginLearning()
 	}
-	n.setLevel(o)
+	setLevel(n.level, o)
 	// Unlocked: it reads certificates, and a disk may hang.
 	if err := n.out.Set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
 	}
 }
 
-func (n *node) setLevel(o config.Options) {
+func setLevel(level *slog.LevelVar, o config.Options) {
 	var l slog.Level
 	if l.UnmarshalText([]byte(o.Log.Level)) == nil {
-		n.level.Set(l)
+		level.Set(l)
 	}
 }
 

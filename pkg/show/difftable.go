@@ -24,6 +24,9 @@ func Differences(w io.Writer, c Comparison, o Options) error {
 	return p.flush(w)
 }
 
+// leastCalls on each side usually show a difference (help of diff).
+const leastCalls = 10
+
 func (k KindCompared) sentence() string {
 	word := string(k.Word)
 	switch k.Word {
@@ -33,6 +36,10 @@ func (k KindCompared) sentence() string {
 		return fmt.Sprintf("vanished: %s → none", plural(k.A.Calls, "call"))
 	case Unclear:
 		word += " to tell"
+	case Same:
+		if n := min(k.A.Calls, k.B.Calls); n < leastCalls {
+			word += fmt.Sprintf(", but too few calls (%d, usually %d are enough)", n, leastCalls)
+		}
 	}
 	return fmt.Sprintf("%s: median %s%s → %s%s  ×%s  (%d → %s)", word, inMS(k.A.Time), k.A.precision(),
 		inMS(k.B.Time), k.B.precision(), ratio(k.Ratio), k.A.Calls, plural(k.B.Calls, "call"))

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,17 @@ func TestANarrowTerminal(t *testing.T) {
   bridge ADD    │████████████│        1s
     iptables ×4 │█████       │     400ms
       400ms in 4 runs`)
+}
+
+// Text that is written at once, such as a report of doctor, has only such signs, too.
+func TestASCIIWriter(t *testing.T) {
+	for ascii, want := range map[bool]string{true: "x cni-folder\n  > fix\n", false: "✗ cni-folder\n  → fix\n"} {
+		var out strings.Builder
+		n, err := io.WriteString(Writer(&out, ascii), "✗ cni-folder\n  → fix\n")
+		harness.Check(t, err)
+		harness.Equal(t, n, len("✗ cni-folder\n  → fix\n"))
+		harness.Equal(t, out.String(), want)
+	}
 }
 
 func TestASCIIAlone(t *testing.T) {

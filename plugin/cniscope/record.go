@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ func recordCmd() *cobra.Command {
 		duration  time.Duration
 		overwrite bool
 		etl       bool
+		quiet     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "record FILE|-",
@@ -55,13 +57,18 @@ the node.`,
 			if err != nil {
 				return err
 			}
-			return node.Record(ctx, o, node.Recording{
+			to := node.Recording{
 				Version: version(), Path: args[0], Overwrite: overwrite, Out: cmd.OutOrStdout(), Diagnostics: cmd.ErrOrStderr(),
-			})
+			}
+			if quiet {
+				o.Log.Level, to.Diagnostics = "error", io.Discard
+			}
+			return node.Record(ctx, o, to)
 		},
 	}
 	file.flag(cmd)
 	cmd.Flags().DurationVar(&duration, "for", 0, "stop after this duration, such as 10m")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print errors only")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace FILE if it exists")
 	cmd.Flags().BoolVar(&etl, "etl", false, "on Windows: record a trace of Windows (.etl)")
 	return cmd

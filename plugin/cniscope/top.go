@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -49,7 +52,7 @@ It asks the running cniscope. Needs root. For many nodes, run kubectl cniscope t
 			if format == "json" {
 				return indented(cmd.OutOrStdout(), d)
 			}
-			return d.text(cmd.OutOrStdout(), now)
+			return d.text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)), now)
 		},
 	}
 	file.flag(cmd)

@@ -62,7 +62,7 @@ func TestPs(t *testing.T) {
 	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope pod found on node elsewhere",
 		"kubectl get pods -n cniscope")
 	kubectl(t, config, "ps", "--format", "yaml").want(t, 2, "want text or json")
-	kubectl(t, config, "ps", "now").want(t, 2, "ps takes no arguments, got \"now\"")
+	kubectl(t, config, "ps", "-A", "node/node-050").want(t, 0, "shop/web-50")
 	r := kubectl(t, config, "ps", "-A", "--format", "json")
 	var d psDocument
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || len(d.Calls) != 2 || d.Nodes.Answered != 60 ||
@@ -218,6 +218,31 @@ func TestHowItIsCalled(t *testing.T) {
 	kubectl(t, "none", "pss").want(t, 2, `unknown command "pss"; did you mean ps?`, "Try 'kubectl cniscope --help'")
 	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`,
 		`"version": "devel"`)
+}
+
+// Each row is a command line with its exit code, and what its output or error contains.
+func TestCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"pss", 2, `unknown command "pss"; did you mean ps?`},
+		{"version -o wide", 2, "--output wide: want text or json"},
+		{"version -o json", 0, `"schema":`},
+		{"doctor", 2, "doctor needs node names, or --all-nodes"},
+		{"doctor --all-nodes n1", 2, "doctor needs node names, or --all-nodes"},
+		{"ps n1", 2, "n1: want node/NODE; for a pod use --pod"},
+		{"top n1", 2, "n1: want node/NODE"},
+		{"ps --help", 0, "Use \"kubectl cniscope options\" for the flags that every command accepts."},
+		{"options", 0, "--node-timeout duration"},
+		{"options", 0, "--as-group"},
+	} {
+		kubectl(t, "none", strings.Split(c.args, " ")...).want(t, c.code, c.says)
+	}
+	if r := kubectl(t, "none", "ps", "--help"); strings.Contains(r.out, "--concurrency") || !strings.Contains(r.out, "--output") {
+		t.Error(r.out)
+	}
 }
 
 func TestHelpTeaches(t *testing.T) {

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 // answerMost bounds a node's answer in bytes and, with --concurrency, memory.
@@ -54,5 +57,5 @@ func (o *options) print(cmd *cobra.Command, d any, text func(io.Writer) error) e
 	if o.format == "json" {
 		return indented(cmd.OutOrStdout(), d)
 	}
-	return text(cmd.OutOrStdout())
+	return text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)))
 }

@@ -93,5 +93,6 @@ answers of the others, and the exit code is 3.`,
 	cmd.SetGlobalNormalizationFunc(formerly)
 	completions(cmd, o)
 	command.Prepare(cmd)
+	briefly(cmd)
 	return cmd
 }

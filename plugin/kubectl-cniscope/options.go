@@ -51,13 +51,42 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.AddFlagSet(kube)
 }
 
+// nodeArgs takes node/NODE arguments, as --node does.
+func (o *options) nodeArgs(_ *cobra.Command, args []string) error {
+	for _, arg := range args {
+		node, is := strings.CutPrefix(arg, "node/")
+		if !is {
+			return usageError{fmt.Errorf("%s: want node/NODE; for a pod use --pod", arg)}
+		}
+		o.nodes = append(o.nodes, node)
+	}
+	return nil
+}
+
+// briefly omits from the help of commands the flags that the help of the root lists.
+func briefly(root *cobra.Command) {
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		if !c.HasParent() {
+			return usage(c)
+		}
+		c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+			f.Hidden = !slices.Contains([]string{"output", "namespace", "node"}, f.Name)
+		})
+		err := usage(c)
+		_, _ = fmt.Fprintf(c.OutOrStderr(), "\nUse \"%s options\" for the flags that every command accepts.\n", root.DisplayName())
+		return err
+	})
+}
+
 func optionsCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "options", Short: "List the flags of kubectl that every command accepts", Args: cobra.NoArgs,
+		Use: "options", Short: "List the flags that every command accepts", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			kube := pflag.NewFlagSet("", pflag.ContinueOnError)
-			genericclioptions.NewConfigFlags(true).AddFlags(kube)
-			_, err := fmt.Fprint(cmd.OutOrStdout(), command.Usages(kube))
+			all := pflag.NewFlagSet("", pflag.ContinueOnError)
+			newOptions().flags(all)
+			all.VisitAll(func(f *pflag.Flag) { f.Hidden = false })
+			_, err := fmt.Fprint(cmd.OutOrStdout(), command.Usages(all))
 			return err
 		},
 	}

@@ -18,15 +18,15 @@ import (
 func psCmd(o *options) *cobra.Command {
 	all, pod := false, ""
 	cmd := &cobra.Command{
-		Use:   "ps",
+		Use:   "ps [node/NODE...]",
 		Short: "List CNI calls in progress and their waits on all nodes",
 		Long: `List the CNI calls in progress in your namespace, oldest first: node, pod, command, plugin, age,
 and the current process with the kernel function in which it waits.`,
 		Example: `  kubectl cniscope ps                        pods of your namespace
   kubectl cniscope ps -A                     all pods
-  kubectl cniscope ps -A --node node-7       on one node
+  kubectl cniscope ps -A node/node-7         on one node
   kubectl cniscope ps -A -o json | jq '.calls[] | select(.age_ns > 20e9)'`,
-		Args: cobra.NoArgs,
+		Args: o.nodeArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error { return ps(cmd, o, all, pod) }),
 	}
 	cmd.Flags().StringVar(&pod, "pod", "", "only this pod: NAME")

@@ -30,7 +30,7 @@ Each node keeps its last 10,000 pod setups and teardowns, which may be less than
 		Example: `  kubectl cniscope top
   kubectl cniscope top -n shop --since 10m
   kubectl cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
-		Args: cobra.NoArgs,
+		Args: o.nodeArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
 				return usageError{fmt.Errorf("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)}
