@@ -1,5 +1,4 @@
-// Package agents attributes work to calls that wait for it: of daemons that plugins connect to, and of those that these
-// call.
+// Package agents attributes work of agents, and of daemons behind them, to the calls that wait for it.
 package agents
 
 import (

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// missed is a closed gate's cost as lingering time: up to 1 ms of a plugin's start, but Go plugins take longer to
-// reach main. Chosen, not measured.
+// missed is a closed gate's cost as lingering time: up to 1 ms of a plugin's start (chosen; Go plugins need longer to
+// reach main).
 const missed = 5 * time.Second
 
 // shortestLinger covers one pod's calls; attaching again costs 13 ms.

@@ -122,8 +122,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root at its quota fills its quarter of the ring; a quarter after many
-// records, which count until the next poll (bpf/maps.h, has_room).
+// pollActive is half of the time in which a root at its quota fills its quarter of the ring; a quarter of it after
+// many records (bpf/maps.h, has_room).
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {

@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
-// A call's parent span is in its environment (containerd >= 2.4), or the runtime reports its spans later (event.Above):
-// then an ended operation, which no run joins any more, waits up to Options.Wait.
+// A call's parent span is in its environment (containerd >= 2.4), or reported later by the runtime (event.Above): an
+// ended operation waits for it up to Options.Wait.
 
 const (
 	// abovesMax bounds the runtime's spans: a setup has three, a teardown one for each request.
@@ -21,7 +21,7 @@ const (
 )
 
 // awaits sets the parents of an ended operation's calls, and reports whether it must wait. holding are sandboxes with
-// an earlier waiting operation, to which a teardown links.
+// an earlier waiting operation.
 func (t *Timeline) awaits(op *active.Operation, holding map[string]bool) bool {
 	if op.Closed == model.ClosedHeld || op.Closed == model.ClosedFinished || op.Kind == model.Other || !op.Vouched() {
 		return false

@@ -66,8 +66,8 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 	return call
 }
 
-// waiting returns the process of a run below the link that waits for it: an agent started it (Multus thick), so it has
-// another parent than the chain's.
+// waiting returns the process below the link that waits for a run which an agent started (Multus thick): its parent
+// is not the chain's.
 func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Process {
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
@@ -99,7 +99,7 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 }
 
 // mayJoin reports whether a run by caller may join or end an operation. Only the runtime is trusted to name any
-// container; others get separate operations. An agent works for its callers.
+// container. An agent works for its callers.
 func mayJoin(caller, began event.Caller) bool {
 	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
 		caller.Anchored() && began == event.CallerAgent

@@ -114,8 +114,8 @@ func (t *Timeline) extend(op *active.Operation) {
 // undoneWithin is shorter than a runtime needs to start a sandbox and be asked to stop it.
 const undoneWithin = int64(50 * time.Millisecond)
 
-// undo notes that the runtime removed a network although every plugin had succeeded. If NRI does not report its
-// sandboxes, the sandbox may have run, so only an immediate removal counts.
+// undo notes that the runtime removed a network although every plugin had succeeded. Without NRI the sandbox may have
+// run, so only an immediate removal counts.
 func (t *Timeline) undo(op *active.Operation) {
 	call := op.Network()
 	if call == nil || !op.Began.Anchored() {

@@ -226,7 +226,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is cniconf's debounce plus read time in ns: a call that begins in between began after the change.
+// noticed is cniconf's debounce plus read time in ns. A call that begins within it began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {

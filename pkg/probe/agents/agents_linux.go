@@ -1,5 +1,5 @@
-// Package agents decides which agents are followed, and for how long. The kernel side starts when an agent accepts a
-// plugin's connection; this package reads only /proc, and acts through a Follower.
+// Package agents decides which agents are followed, and for how long. The kernel side begins when an agent accepts a
+// plugin's connection. This package only reads /proc, and acts through a Follower.
 package agents
 
 import (
@@ -87,8 +87,8 @@ type connection struct {
 	since    int64
 }
 
-// New follows agents up to depth (0: none); those that match the globs (path.Match, on 15 bytes) from a call's start.
-// unfound counts waits for processes that were not found.
+// New follows agents up to depth (0: none), and from a call's start those that match the globs (path.Match, 15
+// bytes). unfound counts waits for unknown processes.
 func New(names []string, depth int, kernel Follower, unfound *atomic.Uint64) *Agents {
 	return &Agents{
 		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},

@@ -119,8 +119,8 @@ type suspect struct {
 	network string
 }
 
-// suspectsOf finds halted processes (stopped, frozen or uninterruptible) that share a stream with pid and may serve:
-// a pod's own are no evidence. It continues after PID from, and returns the last examined PID; 0 after all.
+// suspectsOf finds halted processes that share a stream with pid and may serve it. It continues after PID from, and
+// returns the last examined PID; 0 after all.
 func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := within.pids()

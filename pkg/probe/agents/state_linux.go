@@ -15,8 +15,8 @@ import (
 // maxThreads bounds a sample, at 10 µs per thread. A Go server has about 30.
 const maxThreads = 128
 
-// idleIn are prefixes, since names vary (futex_wait_queue_me, futex_do_wait), of functions that wait for work or own
-// threads. Reading a socket counts, because servers have a thread per client; awaited answers are Exchanges.
+// idleIn are prefixes of functions that wait for work or own threads: names vary (futex_wait_queue_me,
+// futex_do_wait). Reading a socket is idle: awaited answers are Exchanges.
 var idleIn = []string{
 	"futex_", "__futex_", "do_futex",
 	"ep_poll", "do_epoll_", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "core_sys_select", "do_pselect",
@@ -35,8 +35,7 @@ var idleIn = []string{
 // anyCallIn only says that a thread is in a system call, such as restart_syscall.
 var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "do_el0_svc"}
 
-// frozenIn are where cgroup v2 and v1 freeze. Since 6.1 v1 leaves threads where they sleep, in state D, in which no
-// other thread is in a function of idleIn.
+// frozenIn are functions in which cgroup v2 and v1 freeze. Since 6.1 v1 freezes threads where they sleep, in state D.
 var frozenIn = []string{"do_freezer_trap", "get_signal", "__refrigerator", "refrigerator"}
 
 // StateOf returns a process's state, from all threads, and the kernel function in which it waits; may be empty.

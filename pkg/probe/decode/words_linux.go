@@ -17,8 +17,8 @@ var (
 	pythonFrame = regexp.MustCompile(`(?m)^  File "([^"]+)", line (\d{1,6}),`)
 )
 
-// lastWords finds why a program ended in what it wrote to standard error: Go's panic or fatal error and Python's
-// exception, with the line of its own code, else the last line.
+// lastWords returns why a program ended: from standard error, Go's panic or fatal error or Python's exception, with
+// the line of its own code, else the last line.
 func lastWords(said string) (words, file, line string) {
 	lineAt := func(at int) string { first, _, _ := strings.Cut(said[at:], "\n"); return strings.TrimSpace(first) }
 	for _, how := range []string{"panic: ", "fatal error: "} {

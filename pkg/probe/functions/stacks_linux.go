@@ -55,8 +55,8 @@ func NewStacks() *Stacks {
 	}
 }
 
-// Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
-// changed its program, that has no names, or if naming lasted too long lately.
+// Name returns a stack's calls outside the standard library, innermost first, up to 8. It returns none if the process
+// or its program is gone, has no names, or naming lasted too long lately.
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if of.Mounts == 0 || of.PID == 0 {
 		return nil

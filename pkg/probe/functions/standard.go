@@ -2,8 +2,8 @@ package functions
 
 import "strings"
 
-// standard reports whether a function is of the standard library or its extensions. Other paths begin with a host, or
-// are "main", or begin unlike the standard library's.
+// standard reports whether a function belongs to the standard library or its extensions. Paths of others begin with a
+// host or "main".
 func standard(function string) bool {
 	path, _, nested := strings.Cut(function, "/")
 	if !nested {

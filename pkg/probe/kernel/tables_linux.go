@@ -91,8 +91,8 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops leftovers of exits, which close files without a system call, and where the last thread may remove
-// its process early. numbers were recent; follows: records may still come.
+// ForgetGone drops what exits leave: they close files without a system call, and the last thread may remove its
+// process early. numbers were recent; follows: records may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {

@@ -35,7 +35,7 @@ type item struct {
 	unseen bool
 }
 
-// Advance delivers the events until read less the window, and a tick. Take earlier notices first. lag is
+// Advance delivers the events before read minus the window, then a tick. Take earlier notices first. lag is
 // event.Tick's.
 func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))

@@ -1,6 +1,6 @@
 // Package subprocess runs the process connector in its own process. A short-lived program is readable for about 1 ms;
-// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms. It missed up to half
-// with 16 plugins and a small CPU share.
+// garbage collection and unprioritized threads delay a busy reader by tens of ms, which missed up to half of 16
+// plugins.
 package subprocess
 
 import (

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// growth of the heap in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no
-	// plugin runs: ten programs make 100 KiB.
+	// growth of the heap in percent (at least 16 MiB) forces a garbage collection. garbageMax usually comes first,
+	// while no plugin runs.
 	growth     = 400
 	garbageMax = 2 << 20
 	// more threads than goroutines, so that the reader never waits for one
