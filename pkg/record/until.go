@@ -27,10 +27,10 @@ func open(ctx context.Context, on disk.FS, path string) (*Reader, error) {
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("read the recording: %s: %w", path, context.Cause(ctx))
+		return nil, fmt.Errorf("cannot read the recording: %s: %w", path, context.Cause(ctx))
 	}
 	if o.err != nil {
-		return nil, fmt.Errorf("read the recording: %w", o.err)
+		return nil, fmt.Errorf("cannot read the recording: %w", o.err)
 	}
 	r, err := newReader(Until(ctx, o.file), text.Clean(path, maxString))
 	if err != nil {

@@ -85,7 +85,7 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create the recording: %w", err)
+		return nil, fmt.Errorf("cannot create the recording: %w", err)
 	}
 	var compress *gzip.Writer
 	var out io.Writer = f
@@ -107,9 +107,9 @@ func spare(on disk.FS, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("create the recording: %w", err)
+		return fmt.Errorf("cannot create the recording: %w", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("create the recording: %s is not a regular file: choose another name", path)
+		return fmt.Errorf("cannot create the recording: %s is not a regular file: choose another name", path)
 	}
 	return nil
 }

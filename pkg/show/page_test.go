@@ -213,7 +213,7 @@ func TestAPageOfVeryManyCalls(t *testing.T) {
 	if n := len(b.String()); n > 1<<20 {
 		t.Errorf("%d bytes", n)
 	}
-	if nav := read(find(doc, "nav", "")[0]); !strings.HasSuffix(nav, "… and 734 more, of which --all shows each.") {
+	if nav := read(find(doc, "nav", "")[0]); !strings.HasSuffix(nav, "… and 734 more, which --all shows.") {
 		t.Error(nav[len(nav)-80:])
 	}
 	if got := read(find(doc, "p", "unshown")[0]); !strings.HasPrefix(got, "4166 more calls, neither slow nor failed, are") {

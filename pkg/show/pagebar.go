@@ -50,11 +50,7 @@ func (p *page) Spent() *spent {
 		at += what.Share
 	}
 	if rest := restOf(all); rest != "" {
-		s.Rest = "Nothing was slow in "
-		if len(s.Lost) > 0 {
-			s.Rest += "the rest: "
-		}
-		s.Rest += rest
+		s.Rest = "Not slow: " + rest
 	}
 	if more := len(s.Lost) - causesFirst; more > 1 {
 		few := s.Lost[causesFirst:]

@@ -80,7 +80,7 @@ func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, erro
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(d.Entries) == 0:
 		return nil, errNoBaseline(o)
 	case err != nil:
-		return nil, fmt.Errorf("the baseline of this node: %w", err)
+		return nil, fmt.Errorf("cannot read the baseline of this node: %w", err)
 	}
 	return d, nil
 }

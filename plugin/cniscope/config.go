@@ -84,7 +84,7 @@ func configPrintCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print the configuration in effect",
-		Long: `Print the value of every option: that of the file, else of the environment, else the default. An
+		Long: `Print the value of every option, from the file, else the environment, else the default. An
 option that differs from its default is followed by the default. Secrets are not printed. With --os
 of another operating system, the environment is ignored.`,
 		Args:         cobra.MaximumNArgs(1),

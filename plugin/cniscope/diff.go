@@ -17,8 +17,8 @@ func diffCmd() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two recordings",
 		Long: `Compare two recordings, A before and B after: calls as a whole, and in them plugins,
-commands, waits, causes of time, and the dominant cause. Each row has the median time in a
-call that has it ("in a call that has it"), the number per call, and the time of one.
+commands, waits, causes of time, and the dominant cause. Each row has the number per
+call, the time of one, and the median time per call, of the calls that have the row.
 
 diff reports only significant changes: at least 5 % of the row's own time and 1 % of the
 call's, by a Mann-Whitney test. The test is corrected: of twenty pairs of recordings without

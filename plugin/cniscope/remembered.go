@@ -27,7 +27,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or name a folder with --spool", err, cmp.Or(o.options, defaultOptionsFile()))
+		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or give --spool DIR", err, cmp.Or(o.options, defaultOptionsFile()))
 	}
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 		}
 	}
 	if m.ordinary > 0 && o.format != "json" {
-		fmt.Fprintf(diagnostics, "cniscope: %s more, of which there is a line only: cniscope why POD; to keep them whole, set dir in [export.spool]\n",
+		fmt.Fprintf(diagnostics, "cniscope: %s more have one line each (cniscope why POD); to keep them in full, set dir in [export.spool]\n",
 			digest.Count(m.ordinary, "operation"))
 	}
 	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))

@@ -47,7 +47,7 @@ If the pod of --pod has no call, show lists the pods that have one, and exits wi
 
 With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
 the call and the limit. It is 2 if the limit cannot be checked: no call matches, or not all
-calls were readable. A limit covers all calls of the pod, also those not drawn; --problems
+calls were readable. A limit also covers calls of the pod that are not drawn; --problems
 draws those that exceed it. With --since the exit code is 3 if a part of the spool is
 unreadable.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
