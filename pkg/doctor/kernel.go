@@ -84,8 +84,8 @@ func observes(f *fact.Facts) (how string, known bool) {
 }
 
 func refuses(k fact.Kernel) []Finding {
-	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; current " +
-		"distributions build theirs so"}}
+	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; " +
+		"current distributions build theirs so"}}
 	var what string
 	if k.BTF != "" {
 		what = "the kernel has no BTF"

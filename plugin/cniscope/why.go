@@ -48,7 +48,7 @@ kubectl cniscope why.`,
 	w.file.flag(cmd)
 	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
 	command.Formerly(cmd, "last", "limit")
-	cmd.Flags().DurationVar(&w.since, "since", 0, "only setups and teardowns that ended within this time, such as 1h or 1d")
+	cmd.Flags().DurationVar(&w.since, "since", 0, "only setups and teardowns that ended within this time")
 	formatFlag(cmd, &w.format)
 	colorFlag(cmd, &w.color)
 	return cmd

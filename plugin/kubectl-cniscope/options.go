@@ -74,7 +74,8 @@ func briefly(root *cobra.Command) {
 			f.Hidden = !slices.Contains([]string{"output", "namespace", "node"}, f.Name)
 		})
 		err := usage(c)
-		_, _ = fmt.Fprintf(c.OutOrStderr(), "\nUse \"%s options\" for the flags that every command accepts.\n", root.DisplayName())
+		_, _ = fmt.Fprintf(c.OutOrStderr(), "\nUse \"%s options\" for the flags that every command accepts.\n",
+			root.DisplayName())
 		return err
 	})
 }
