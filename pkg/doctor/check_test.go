@@ -35,6 +35,7 @@ func whole() *fact.Facts {
 	f.Binaries.Value = []fact.Binary{{Name: "bridge", Network: "pods"}}
 	f.Agents.Value = []fact.Agent{{Asked: fact.Asked{Network: "pods", Plugin: "bridge", Kind: fact.AsksUnix, Address: "/run/agent.sock", Seen: true}, Reach: fact.Answers}}
 	f.Kubelet.Value = fact.Health{Status: 200, Body: "ok", Running: true}
+	f.DNS.Value = fact.DNS{Server: "10.96.0.10"}
 	f.Scope.Value = fact.Scope{Node: control.Node{NRI: "registered"}}
 	f.NRI.Value = fact.NRI{Socket: true, Listening: true, Sure: true}
 	f.Kernel.Value = fact.Kernel{Release: "6.1", Features: []fact.Feature{{Name: "x", There: true}}}
@@ -113,6 +114,9 @@ func TestOneChangeOneFinding(t *testing.T) {
 		level       Level
 		says        []string
 	}{
+		{"dns", "CoreDNS has no pod", func(f *fact.Facts) {
+			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Err: "i/o timeout"}
+		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "i/o timeout", "k8s-app=kube-dns"}},
 		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
@@ -225,7 +229,7 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 	f.Runtime.Err, f.CRI.Err, f.Containers.Err, f.Folder.Err, f.Binaries.Err = denied, denied, denied, denied, denied
 	f.Processes.Err, f.Chains.Err, f.LB.Err, f.Network.Err, f.Locks.Err = denied, denied, denied, denied, denied
 	f.Held.Err = denied
-	f.Scope.Err, f.NRI.Err, f.Kernel.Err, f.Clock.Err, f.Kubelet.Err = denied, denied, denied, denied, denied
+	f.Scope.Err, f.NRI.Err, f.Kernel.Err, f.Clock.Err, f.Kubelet.Err, f.DNS.Err = denied, denied, denied, denied, denied, denied
 	r := Judge(f)
 	if len(r.Findings) > 0 || r.ExitCode() != ExitUnchecked {
 		t.Errorf("%+v", r.Findings)

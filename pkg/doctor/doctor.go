@@ -98,6 +98,7 @@ func checks() []check {
 		{"cni-agent", agentsAnswer, func(f *fact.Facts) error { return f.CRI.Err }},
 		{"network-pods", networkPodsRun, func(f *fact.Facts) error { return f.Containers.Err }},
 		{"kubelet", kubeletIsHealthy, func(f *fact.Facts) error { return f.Kubelet.Err }},
+		{"dns", namesResolve, func(f *fact.Facts) error { return f.DNS.Err }},
 		{"service-proxies", oneServiceProxy, nothing},
 		{"service-rules", rulesHaveAnOwner, func(f *fact.Facts) error { return f.Chains.Err }},
 		{"leftovers", nothingIsLeftOver, func(f *fact.Facts) error {
@@ -128,6 +129,13 @@ type check struct {
 	lacks func(*fact.Facts) error
 }
 
+func (c check) judge(f *fact.Facts) ([]Finding, error) {
+	if err := c.lacks(f); err != nil {
+		return nil, err
+	}
+	return c.look(f)
+}
+
 // notApplicable is why a check does not concern this node.
 type notApplicable string
 
@@ -137,11 +145,7 @@ func (n notApplicable) Error() string { return string(n) }
 func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checksOf(f) {
-		var findings []Finding
-		err := c.lacks(f)
-		if err == nil {
-			findings, err = c.look(f)
-		}
+		findings, err := c.judge(f)
 		state, reason := OK, ""
 		var na notApplicable
 		switch {

@@ -48,6 +48,24 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
+func namesResolve(f *fact.Facts) ([]Finding, error) {
+	d := f.DNS.Value
+	switch {
+	case d.Server == "":
+		return nil, notApplicable("no kubelet whose configuration names a cluster DNS runs here")
+	case d.Err == "":
+		return nil, nil
+	}
+	return []Finding{{
+		Level: Warning, Summary: fact.Sayf("the cluster's DNS at %s does not resolve %s", d.Server, d.Name),
+		Evidence: []string{d.Err},
+		Remedy: []string{
+			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of one that is not ready",
+			"if they are ready, see service-proxies, service-rules and forwarding",
+		},
+	}}, nil
+}
+
 func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if f.Options.Endpoint == "" {
 		return nil, notApplicable("no OTLP endpoint is set ([export.otlp] endpoint)")

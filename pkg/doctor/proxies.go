@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// oneServiceProxy checks that kube-proxy and its replacement do not both answer for services, which works by chance.
 func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)

@@ -152,7 +152,6 @@ func (r Report) Summary() string {
 	return said
 }
 
-// more is an irregular plural.
 func plural(n int, what string, more ...string) string {
 	switch {
 	case n == 1:

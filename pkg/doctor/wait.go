@@ -2,6 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -9,70 +12,97 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// waitPace is the interval of questions. A question is as costly as kubelet's, which asks every five seconds.
+// waitPace is five times kubelet's.
 const waitPace = time.Second
+
+// Gate is a stage of an installation. It opens when a check applies and none finds anything.
+type Gate struct {
+	Name, What string
+	checks     []string
+}
+
+// Gates are in the order of an installation.
+func Gates() []Gate {
+	return []Gate{
+		{"runtime", "the container runtime", []string{"runtime"}},
+		{"cni", "the CNI configuration", []string{"runtime", "cni-folder", "cni-binaries", "cni-version", "cni-loaded"}},
+		{"agent", "the CNI's agent", []string{"runtime", "cni-folder", "cni-agent"}},
+		{"ready", "the node's network", []string{"runtime", "network-ready", "cni-agent"}},
+		{"dns", "the cluster's DNS", []string{"dns"}},
+	}
+}
+
+// Wait waits up to o.Wait, or until asking is denied. changed gets each new missing step.
+func (g Gate) Wait(ctx context.Context, o fact.Options, changed func(missing string)) (missing string, denied bool) {
+	o = withDefaults(o)
+	over := time.After(o.Wait)
+	for {
+		now, denied := g.missing(ctx, o)
+		if now == "" || denied || ctx.Err() != nil {
+			return now, denied
+		}
+		if now != missing {
+			missing = now
+			changed(now)
+		}
+		select {
+		case <-time.After(waitPace):
+		case <-over:
+			return missing, false
+		case <-ctx.Done():
+			return missing, false
+		}
+	}
+}
+
+func (g Gate) missing(ctx context.Context, o fact.Options) (step string, denied bool) {
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	f := gather.Step(ctx, o, slices.Contains(g.checks, "dns"))
+	applies := false
+	for _, c := range checksOf(f) {
+		if !slices.Contains(g.checks, c.name) {
+			continue
+		}
+		findings, err := c.judge(f)
+		for _, finding := range findings {
+			if finding.Level != Note {
+				return strings.TrimPrefix(finding.Summary, g.What+" is not ready: "), false
+			}
+		}
+		switch na := notApplicable(""); {
+		case errors.As(err, &na):
+			step = fact.Clean(na.Error())
+		case err != nil:
+			return fact.Sayf("could not check %s: %s", c.name, err), fact.Unasked(err)
+		default:
+			applies = true
+		}
+	}
+	if applies {
+		return "", false
+	}
+	return step, false
+}
 
 // Step is what a network lacks to be ready.
 type Step struct {
 	Missing string
 	Lacks   event.Lack
-	Denied  error // if asking is not permitted
 }
 
-// WaitReady waits until the network is ready and its agents answer, ctx ends, or asking is not permitted. It calls
-// changed with each new missing step.
-func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
+// Missing is what the network lacks now, except its agents.
+func Missing(ctx context.Context, o fact.Options) Step {
 	o = withDefaults(o)
-	said := ""
-	for {
-		step := nextStep(ctx, o, true)
-		if ctx.Err() != nil && said != "" {
-			return Step{Missing: said} // spoiled by ctx's end
-		}
-		if step.Missing == "" || step.Denied != nil {
-			return step
-		}
-		if step.Missing != said {
-			said = step.Missing
-			changed(said)
-		}
-		select {
-		case <-time.After(waitPace):
-		case <-ctx.Done():
-			return step
-		}
-	}
-}
-
-func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	f := gather.Readiness(ctx, o)
-	err := f.CRI.Err
 	switch {
-	case err == nil && f.CRI.Value.Network && agents:
-		gather.Agents(ctx, f)
-		found, _ := agentsAnswer(f) // Windows has no answer
-		for _, finding := range found {
-			return Step{Missing: finding.Summary, Lacks: event.LackStatus}
-		}
+	case f.CRI.Err == nil && f.CRI.Value.Network:
 		return Step{}
-	case err == nil && f.CRI.Value.Network:
-		return Step{}
-	case err != nil && fact.Unasked(err):
-		return Step{
-			Missing: fact.Sayf("no permission to query %s: %s", f.Runtime.Value.Called(), err),
-			Lacks:   event.LackRuntime, Denied: err,
-		}
 	case f.Runtime.Err != nil:
-		return Step{
-			Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err),
-			Lacks:   event.LackRuntime,
-		}
+		return Step{fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err), event.LackRuntime}
 	}
 	lacks, missing, _ := missingStep(f)
-	return Step{Missing: missing, Lacks: lacks}
+	return Step{missing, lacks}
 }
-
-// Missing is what the network lacks now.
-func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o), false) }

@@ -12,7 +12,7 @@ import (
 
 var ofLinux = []string{
 	"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
-	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock",
+	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock", "dns",
 }
 
 func checksOf(f *fact.Facts) []check {

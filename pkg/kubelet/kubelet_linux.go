@@ -1,10 +1,11 @@
-// Package kubelet finds the kubelet's API server, which needs no service network.
+// Package kubelet finds the kubelet's API server, which needs no service network, and its DNS.
 package kubelet
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -21,30 +22,34 @@ import (
 
 var errNone = errors.New("no kubelet with a kubeconfig runs on this node")
 
-// APIServer returns host:port in the kubelet's kubeconfig. Pods can run a program of that name, so only processes
+// files returns the file that each kubelet's flag names. Pods can run a program of that name, so only processes
 // trusted as runtimes count (docs/trust.md).
-func APIServer() (string, error) {
-	pids, err := procfs.All()
-	if err != nil {
-		return "", err
+func files(flag string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		pids, _ := procfs.All()
+		memory := procfs.NewMemory()
+		for _, pid := range pids {
+			file, unseen := procfs.Executable(pid)
+			if unseen != nil || filepath.Base(file) != "kubelet" || !anchor.Privileged(pid) {
+				continue
+			}
+			arguments, _ := memory.Arguments(pid)
+			named := flagIn(arguments, flag)
+			if !filepath.IsAbs(named) {
+				continue
+			}
+			if path, err := securejoin.SecureJoin(procfs.Root(pid), named); err == nil && !yield(pid, path) {
+				return
+			}
+		}
 	}
-	err = errNone
-	memory := procfs.NewMemory()
-	for _, pid := range pids {
-		file, unseen := procfs.Executable(pid)
-		if unseen != nil || filepath.Base(file) != "kubelet" || !anchor.Privileged(pid) {
-			continue
-		}
-		arguments, _ := memory.Arguments(pid)
-		config := kubeconfigIn(arguments)
-		if !filepath.IsAbs(config) {
-			continue
-		}
-		path, failed := securejoin.SecureJoin(procfs.Root(pid), config)
-		server := ""
-		if failed == nil {
-			server, failed = ServerIn(path)
-		}
+}
+
+// APIServer returns host:port in the kubelet's kubeconfig.
+func APIServer() (string, error) {
+	err := errNone
+	for pid, path := range files("kubeconfig") {
+		server, failed := ServerIn(path)
 		if server != "" {
 			return server, nil
 		}
@@ -53,11 +58,36 @@ func APIServer() (string, error) {
 	return "", err
 }
 
-func kubeconfigIn(arguments []string) (path string) {
+// DNS returns pods' first DNS server and their domain, if any.
+func DNS() (server, domain string) {
+	for _, path := range files("config") {
+		if content, err := disk.ReadRegular(disk.System(), path, 1<<20); err == nil {
+			return dnsOf(string(content))
+		}
+	}
+	return "", ""
+}
+
+var (
+	serverOfDNS = regexp.MustCompile(`(?:^|[\s{,])"?clusterDNS"?:[\s["-]*([0-9a-fA-F.:]+)`)
+	domainOfDNS = regexp.MustCompile(`(?:^|[\s{,])"?clusterDomain"?:\s*"?([\w.-]+)`)
+)
+
+func dnsOf(config string) (server, domain string) {
+	if found := serverOfDNS.FindStringSubmatch(config); found != nil {
+		server, domain = found[1], "cluster.local"
+	}
+	if found := domainOfDNS.FindStringSubmatch(config); found != nil && server != "" {
+		domain = found[1]
+	}
+	return server, domain
+}
+
+func flagIn(arguments []string, flag string) (path string) {
 	for i, a := range arguments {
 		name, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		switch {
-		case name != "kubeconfig" || !strings.HasPrefix(a, "-"):
+		case name != flag || !strings.HasPrefix(a, "-"):
 		case joined:
 			path = value
 		case i+1 < len(arguments):

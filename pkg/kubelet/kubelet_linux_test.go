@@ -27,8 +27,23 @@ func TestTheKubeconfigOfAKubelet(t *testing.T) {
 		"kubelet --kubeconfig":                                                "",
 		"kubelet --kubeconfig=/first --kubeconfig=/last-one-wins":             "/last-one-wins",
 	} {
-		if got := kubeconfigIn(strings.Fields(line)); got != want {
+		if got := flagIn(strings.Fields(line), "kubeconfig"); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestTheDNSOfAKubelet(t *testing.T) {
+	for config, want := range map[string]string{
+		"authorization:\n  mode: Webhook\nclusterDNS:\n- 10.96.0.10\n- fd00::a\nclusterDomain: cluster.local\n": "10.96.0.10 cluster.local",
+		"clusterDomain: corp.example\nclusterDNS:\n  - \"fd00:10:96::a\"\n":                                     "fd00:10:96::a corp.example",
+		`{"clusterDNS":["172.20.0.10"],"kind":"KubeletConfiguration"}`:                                          "172.20.0.10 cluster.local",
+		"{\n  \"clusterDNS\": [\n    \"10.96.0.10\"\n  ],\n  \"clusterDomain\": \"a.b\"\n}":                     "10.96.0.10 a.b",
+		"clusterDNS: []\nclusterDomain: cluster.local\n":                                                        " ",
+		"kind: KubeletConfiguration\n":                                                                          " ",
+	} {
+		if server, domain := dnsOf(config); server+" "+domain != want {
+			t.Errorf("%q: %q %q, want %q", config, server, domain, want)
 		}
 	}
 }

@@ -7,3 +7,6 @@ import "errors"
 
 // APIServer is known on Linux only.
 func APIServer() (string, error) { return "", errors.New("not on this system") }
+
+// DNS is known on Linux only.
+func DNS() (server, domain string) { return "", "" }

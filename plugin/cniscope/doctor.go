@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,16 +51,26 @@ warning was found. It is 3 if nothing was found but a check could not be made, o
 configuration file is invalid. Notes (·) do not count. Without root, doctor makes fewer
 checks and names the others.
 
-With --wait ready, doctor waits until the runtime reports the network as ready, names each
-missing step, and exits with 0. After --timeout it makes all checks and exits with 1, or
-with 3 if it has no permission to ask the runtime.`,
+With --wait, doctor waits, names each missing step, and exits with 0 once there is none. After
+--timeout it makes all checks and exits with 1, or with 3 if it has no permission to ask the
+runtime. A script that installs a node waits for
+
+  runtime   the container runtime answers and can run pods
+  cni       the CNI configuration is written and loaded, and its plugins can be run
+  agent     the agents that the loaded plugins call accept connections
+  ready     the runtime reports the network as ready, and the agents accept connections
+  dns       the cluster DNS of the kubelet resolves names`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.file.flag(cmd)
 	flags := cmd.Flags()
 	formatFlag(cmd, &f.format)
-	flags.Var(choice{&f.wait, []string{"ready"}}, "wait", `"ready": wait until the node's network is ready`)
+	var gates []string
+	for _, gate := range doctor.Gates() {
+		gates = append(gates, gate.Name)
+	}
+	flags.Var(choice{&f.wait, gates}, "wait", "wait for this stage of an installation: "+strings.Join(gates, ", "))
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "with --wait, stop waiting after this duration")
 	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long doctor waits for each answer")
 	command.Formerly(cmd, "patience", "answer-timeout")
@@ -82,14 +94,10 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 		return unhealthy{err, doctor.ExitUnchecked}
 	}
 	ask := f.options(o)
-	missing := ""
+	var missing error
 	if f.wait != "" {
-		step, took := f.waitReady(cmd, ask)
-		if step.Denied != nil {
-			return unhealthy{fmt.Errorf("%s", step.Missing), doctor.ExitUnchecked}
-		}
-		if missing = step.Missing; missing == "" {
-			return f.ready(cmd.OutOrStdout(), took)
+		if missing = f.waited(cmd, ask); missing == nil || errors.As(missing, new(unhealthy)) {
+			return missing
 		}
 	}
 	report := doctor.Examine(cmd.Context(), ask)
@@ -101,8 +109,8 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	switch code := report.ExitCode(); {
 	case err != nil:
 		return err
-	case missing != "":
-		return unhealthy{fmt.Errorf("the node's network is not ready after %s: %s", f.timeout, missing), doctor.ExitFindings}
+	case missing != nil:
+		return unhealthy{missing, doctor.ExitFindings}
 	case code != doctor.ExitHealthy:
 		return unhealthy{fmt.Errorf("%s", report.Summary()), code}
 	}
@@ -129,7 +137,7 @@ func newDoctorDocument(r doctor.Report) doctorDocument {
 func (f doctorFlags) options(o config.Options) doctor.Options {
 	ask := doctor.Options{
 		Node: o.Resource.Node, Address: o.Runtime.Socket, ConfDir: o.CNI.ConfDir, RunDir: o.State.Dir,
-		Hung: o.Slow.Hung, Leak: o.Leaks.After, Kubelet: f.kubelet, Patience: f.answers,
+		Hung: o.Slow.Hung, Leak: o.Leaks.After, Kubelet: f.kubelet, Patience: f.answers, Wait: f.timeout,
 	}
 	if o.NRI.Enabled {
 		ask.NRISocket = o.NRI.Socket
@@ -152,20 +160,26 @@ func sendTest(ctx context.Context, o config.Options) error {
 	return export.Send(ctx, out, []*tracepb.ResourceSpans{span})
 }
 
-func (f doctorFlags) waitReady(cmd *cobra.Command, o doctor.Options) (doctor.Step, time.Duration) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-	defer cancel()
+func (f doctorFlags) waited(cmd *cobra.Command, o doctor.Options) error {
+	gates := doctor.Gates()
+	gate := gates[slices.IndexFunc(gates, func(g doctor.Gate) bool { return g.Name == f.wait })]
 	began := time.Now()
-	step := doctor.WaitReady(ctx, o, func(missing string) {
+	missing, denied := gate.Wait(cmd.Context(), o, func(missing string) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s waiting: %s\n", time.Since(began).Round(time.Second), missing)
 	})
-	return step, time.Since(began)
+	switch {
+	case denied:
+		return unhealthy{errors.New(missing), doctor.ExitUnchecked}
+	case missing != "":
+		return fmt.Errorf("%s is not ready after %s: %s", gate.What, f.timeout, missing)
+	}
+	return f.ready(cmd.OutOrStdout(), gate, time.Since(began))
 }
 
-func (f doctorFlags) ready(out io.Writer, took time.Duration) error {
+func (f doctorFlags) ready(out io.Writer, gate doctor.Gate, took time.Duration) error {
 	if f.format == "json" {
 		return indented(out, map[string]any{"schema": "cniscope.dev/doctor-ready/v1", "ready": true, "waited_ns": took})
 	}
-	_, err := fmt.Fprintf(out, "the node's network is ready, after %s\n", took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(out, "%s is ready, after %s\n", gate.What, took.Round(time.Millisecond))
 	return err
 }

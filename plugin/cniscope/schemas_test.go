@@ -174,7 +174,7 @@ func TestDocumentOfDoctor(t *testing.T) {
 	harness.Check(t, err)
 	valid(t, schema(t, "version"), "version", []byte(out))
 	var ready bytes.Buffer
-	harness.Check(t, (doctorFlags{format: "json"}).ready(&ready, time.Second))
+	harness.Check(t, (doctorFlags{format: "json"}).ready(&ready, doctor.Gate{}, time.Second))
 	valid(t, schema(t, "doctor-ready"), "ready", ready.Bytes())
 }
 

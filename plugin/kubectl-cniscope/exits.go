@@ -9,10 +9,9 @@ import (
 
 // Exit codes; docs/fleet.md has the same table.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	// exitPartial means some nodes did not answer.
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
 	exitPartial = 3
 	// exitInterrupted follows shells' code for Ctrl-C.
 	exitInterrupted = 130

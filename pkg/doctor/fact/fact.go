@@ -35,6 +35,7 @@ type Options struct {
 	Endpoint string
 	Send     func(context.Context) error
 	Patience time.Duration // per answer; default DefaultPatience
+	Wait     time.Duration // for a gate
 	// Chains lists chains, at least those that matter; nil if this process may.
 	Chains func(context.Context) ([]Chain, error)
 }
@@ -61,6 +62,7 @@ type Facts struct {
 	Binaries   Of[[]Binary]
 	Processes  Of[[]Process]
 	Kubelet    Of[Health]
+	DNS        Of[DNS]
 	Chains     Of[[]Chain]
 	LB         Of[LB]
 	Network    Of[Network]
@@ -213,6 +215,9 @@ type Health struct {
 	Body    string
 	Err     string
 }
+
+// DNS is the answer of pods' first server, if any.
+type DNS struct{ Server, Name, Err string }
 
 // Chain is a firewall chain.
 type Chain struct {

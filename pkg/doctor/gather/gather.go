@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	goruntime "runtime"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/kubelet"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
@@ -52,6 +54,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		behind.Wait()
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (fact.Health, error) { return askKubelet(ctx, o.Kubelet), nil })
+	find(ctx, &wg, &f.DNS, askDNS)
 	find(ctx, &wg, &f.Sent, func(ctx context.Context) (none struct{}, err error) {
 		if o.Endpoint == "" || o.Send == nil {
 			return none, nil
@@ -165,9 +168,19 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 // Chains lists the node's chains of nf_tables and legacy iptables, which needs CAP_NET_ADMIN.
 func Chains(ctx context.Context) ([]fact.Chain, error) { return chains(ctx) }
 
-// Agents asks the agents, after Readiness.
-func Agents(ctx context.Context, f *fact.Facts) {
-	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
+// Step is Readiness, with the agents or the DNS.
+func Step(ctx context.Context, o fact.Options, dns bool) *fact.Facts {
+	f := Readiness(ctx, o)
+	var wg sync.WaitGroup
+	if dns {
+		find(ctx, &wg, &f.DNS, askDNS)
+	} else {
+		find(ctx, &wg, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
+			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
+		})
+	}
+	wg.Wait()
+	return f
 }
 
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
@@ -259,6 +272,21 @@ func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fac
 		})
 	}
 	return r, nil
+}
+
+func askDNS(ctx context.Context) (d fact.DNS, err error) {
+	server, domain := kubelet.DNS()
+	if server == "" {
+		return d, nil
+	}
+	d = fact.DNS{Server: fact.Clean(server), Name: fact.Clean("kubernetes.default.svc." + domain)}
+	ask := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(server, "53"))
+	}}
+	if _, err := ask.LookupHost(ctx, d.Name+"."); err != nil {
+		d.Err = fact.Clean(err.Error())
+	}
+	return d, nil
 }
 
 func askKubelet(ctx context.Context, address string) fact.Health {
