@@ -1,9 +1,11 @@
 package probe
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -41,4 +43,13 @@ func times(n int, gap time.Duration) (gaps []time.Duration) {
 		gaps = append(gaps, gap)
 	}
 	return gaps
+}
+
+// The alert on a probe that is not attached is not for one that an operator switched off.
+func TestAProbeThatIsOffIsNotCalledDetached(t *testing.T) {
+	for off, want := range map[bool]bool{false: true, true: false} {
+		readings := NewSource(Options{Off: off}, nil).Stats().Readings
+		has := slices.ContainsFunc(readings, func(r meter.Reading) bool { return r.Name == "probe_attached" })
+		harness.Equal(t, has, want, "it is off:", off, "it has the reading")
+	}
 }

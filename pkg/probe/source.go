@@ -170,7 +170,10 @@ func (s *Source) Stats() source.Stats {
 		}
 		stats.Readings = append(stats.Readings, meter.Level("probe_source", "How processes are observed: bpf, bpf-commands (the kernel hides its memory from BPF programs), connector (the kernel refuses them).", 1, "source", o.name))
 	}
-	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "1 if cniscope sees calls.", up))
+	if up == 1 || stats.Unready { // CniscopeBlind is not for a probe that is off
+		stats.Readings = append(stats.Readings, meter.Level("probe_attached",
+			"1 if cniscope sees calls; absent while probe.enabled is false.", up))
+	}
 	return stats
 }
 
