@@ -31,7 +31,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 			Remedy:   remedyForAgent(f, a),
 		}
 		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 && len(waiting(f, a)) == 0 {
-			finding.Level = Warning // no call has failed or hangs
+			finding.Level = Warning
 		}
 		if c := starting(f, a); c != nil {
 			finding.Level = Warning

@@ -121,8 +121,7 @@ func checks() []check {
 	}
 }
 
-// check is one question. look returns findings, none if all is well, notApplicable, or another error. lacks returns
-// the error of a fact that look needs.
+// check is one question. lacks returns the error of a fact that look needs.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)
@@ -136,7 +135,6 @@ func (c check) judge(f *fact.Facts) ([]Finding, error) {
 	return c.look(f)
 }
 
-// notApplicable is why a check does not concern this node.
 type notApplicable string
 
 func (n notApplicable) Error() string { return string(n) }

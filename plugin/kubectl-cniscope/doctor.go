@@ -50,7 +50,6 @@ found, and 3 if nothing was found but a node did not answer or could not make a 
 	return cmd
 }
 
-// doctorPatience allows for node programs that do not answer.
 const doctorPatience = 20 * time.Second
 
 // doctorDocument is docs/schemas/kubectl-doctor.json.
@@ -67,6 +66,10 @@ func examine(cmd *cobra.Command, o *options) error {
 	if err != nil {
 		return err
 	}
+	return s.examine(cmd)
+}
+
+func (s *session) examine(cmd *cobra.Command) error {
 	var findings digest.Findings
 	nodes, err := s.each(cmd.Context(), s.question(fleet.Doctor), func(node string, answer []byte) error {
 		report, err := digest.UnmarshalReport(answer)
@@ -79,7 +82,7 @@ func examine(cmd *cobra.Command, o *options) error {
 		return err
 	}
 	d := doctorDocument{"cniscope.dev/kubectl-doctor/v1", nodes, findings.Sorted(), findings.Unmade(), findings.Left}
-	return cmp.Or(o.print(cmd, d, d.text), d.verdict(findings.Count()))
+	return cmp.Or(s.print(cmd, d, d.text), d.verdict(findings.Count()))
 }
 
 func (d doctorDocument) verdict(findings int) error {

@@ -9,11 +9,10 @@ import (
 
 // Exit codes; docs/fleet.md has the same table.
 const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitPartial = 3
-	// exitInterrupted follows shells' code for Ctrl-C.
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartial     = 3
 	exitInterrupted = 130
 )
 

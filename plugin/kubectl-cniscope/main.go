@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // all login methods
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/klog/v2"
 
 	"github.com/cniscope/cniscope/pkg/command"
@@ -89,7 +89,7 @@ answers of the others, and the exit code is 3.`,
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	o := newOptions()
 	o.flags(cmd.PersistentFlags())
-	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd(o), optionsCmd())
+	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), debugCmd(o), versionCmd(o), optionsCmd())
 	cmd.SetGlobalNormalizationFunc(formerly)
 	completions(cmd, o)
 	command.Prepare(cmd)

@@ -45,7 +45,7 @@ kubelet retries a pod that fails. Start the recording and wait for the next atte
 	}
 	cmd.Flags().DurationVar(&r.length, "for", r.length, "how long to record, up to "+length(control.MaxRecord))
 	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, or standard output (-) (default NAME.rec.gz)")
-	_ = cmd.Flags().MarkHidden("output") // FILE was named by it up to 0.2
+	_ = cmd.Flags().MarkHidden("output")
 	cmd.Flags().BoolVar(&r.overwrite, "overwrite", false, "replace the file if it exists")
 	return cmd
 }
@@ -89,17 +89,24 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 	if r.file == "" {
 		r.file = file + ".rec.gz"
 	}
+	return r.from(cmd, c, reader, question, "recording "+name)
+}
+
+func (r *recording) from(cmd *cobra.Command, c *cluster.Cluster, reader cluster.Reader, question []string,
+	begun string,
+) error {
 	return r.write(cmd, func(out io.Writer) error {
-		fmt.Fprintf(cmd.ErrOrStderr(), "recording %s on %s for %s; Ctrl-C ends it\n", name, node, length(r.length))
-		// Slow nodes get their patience in addition.
+		out = &first{out, func() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s on %s for %s; Ctrl-C ends it\n", begun, reader.Node, length(r.length))
+		}}
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()
-		err := s.Ask(ctx, reader, question, cluster.Limited(out, recordingMost))
+		err := c.Ask(ctx, reader, question, cluster.Limited(out, recordingMost))
 		if cmd.Context().Err() != nil {
-			return nil // interrupted: keep what there is
+			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("node %s: %w", node, err)
+			return fmt.Errorf("node %s: %w", reader.Node, err)
 		}
 		return nil
 	})
@@ -164,6 +171,20 @@ func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err e
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d KB; cniscope show %s draws it\n", r.file, (got.n+1023)/1024, r.file)
 	}
 	return err
+}
+
+// first reports the first write.
+type first struct {
+	io.Writer
+	begun func()
+}
+
+func (f *first) Write(p []byte) (int, error) {
+	if f.begun != nil {
+		f.begun()
+		f.begun = nil
+	}
+	return f.Writer.Write(p)
 }
 
 type counted struct {

@@ -157,7 +157,7 @@ func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	}
 	question := s.question(fleet.Operations, "--pod", d.Pod, "--limit", strconv.Itoa(w.last))
 	nodes, err := s.each(ctx, question, func(node string, answer []byte) error {
-		var said struct{ Operations digest.List[control.Line] }
+		var said operations
 		if err := document(answer, &said); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	setup := false
 	for _, line := range slices.Backward(d.Operations) {
 		if line.Result == control.Late {
-			continue // of its setup's trace
+			continue
 		}
 		first := line.Command == "ADD" && !setup
 		setup = setup || first

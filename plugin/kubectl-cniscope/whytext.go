@@ -59,16 +59,20 @@ func (d *whyDocument) operations(b *strings.Builder) {
 				"started).\n")
 	}
 	for _, l := range d.Operations {
-		fmt.Fprintf(b, "  %s  %s", l.Time.UTC().Format(stamp), result(l))
+		on := ""
 		if d.Node == "" {
-			fmt.Fprintf(b, "  on %s", l.Node)
+			on = "  on " + l.Node
 		}
-		b.WriteByte('\n')
-		if says := cmp.Or(l.Verdict, l.Error); says != "" && l.Result != control.Ordinary {
-			fmt.Fprintf(b, "      %s\n", says)
-		}
-		if l.Remedy != "" {
-			fmt.Fprintf(b, "    → %s\n", l.Remedy)
-		}
+		explain(b, l, on)
+	}
+}
+
+func explain(b *strings.Builder, l control.Line, on string) {
+	fmt.Fprintf(b, "  %s  %s%s\n", l.Time.UTC().Format(stamp), result(l), on)
+	if says := cmp.Or(l.Verdict, l.Error); says != "" && l.Result != control.Ordinary {
+		fmt.Fprintf(b, "      %s\n", says)
+	}
+	if l.Remedy != "" {
+		fmt.Fprintf(b, "    → %s\n", l.Remedy)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/test/chart"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -104,8 +105,10 @@ func (c *cluster) wholeInThePod(scope *pod) {
 	if !strings.Contains(out, "✓ runtime, cni-folder, cni-binaries") || code > 1 {
 		c.Errorf("doctor ended with %d", code)
 	}
-	if out, code = c.exec(scope, "/cniscope", "doctor", "--wait", "ready", "--timeout", "20s"); code != 0 {
-		c.Errorf("doctor --wait ready ended with %d:\n%s", code, out)
+	for _, gate := range doctor.Gates() {
+		if out, code = c.exec(scope, "/cniscope", "doctor", "--wait", gate.Name, "--timeout", "20s"); code != 0 {
+			c.Errorf("doctor --wait %s ended with %d:\n%s", gate.Name, code, out)
+		}
 	}
 	if out, code = c.exec(scope, "/cniscope", "ps"); code != 0 {
 		c.Errorf("ps ended with %d:\n%s", code, out)

@@ -29,13 +29,22 @@ type cluster struct {
 
 func start(t *testing.T, o rig.Options) *cluster {
 	t.Helper()
+	return startTraced(t, o, true)
+}
+
+// startTraced starts no Jaeger unless it is traced.
+func startTraced(t *testing.T, o rig.Options, traced bool) *cluster {
+	t.Helper()
 	harness.Root(t)
 	ctx := harness.Context(t)
 	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
 	c.tool("kubelet") // skip before anything is started
 	c.etcd()
-	c.jaeger = scope.Jaeger(ctx, t)
-	o.OTLP, o.Usual, o.Ready = c.jaeger.OTLP(), true, 2*time.Minute
+	if traced {
+		c.jaeger = scope.Jaeger(ctx, t)
+		o.OTLP = c.jaeger.OTLP()
+	}
+	o.Usual, o.Ready = true, 2*time.Minute
 	c.rig = scope.Rig(ctx, t, o)
 	began := time.Now()
 	harness.Check(c, c.rig.ImportImage(ctx, imageArchive, imageName))

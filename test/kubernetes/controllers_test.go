@@ -17,6 +17,12 @@ import (
 
 func startWithControllers(t *testing.T, o rig.Options) *cluster {
 	c := start(t, o)
+	c.controllers()
+	return c
+}
+
+func (c *cluster) controllers() {
+	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "control-plane")
 	kubeconfig := c.adminConfig()
 	c.beside("kube-scheduler", func(context.Context) error { return nil },
@@ -29,7 +35,6 @@ func startWithControllers(t *testing.T, o rig.Options) *cluster {
 		c.tool("kube-controller-manager"), "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--leader-elect=false", "--secure-port=0", "--concurrent-gc-syncs=2",
 		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.pem"), "--root-ca-file="+filepath.Join(dir, "apiserver.crt"))
-	return c
 }
 
 func (c *cluster) adminConfig() string {

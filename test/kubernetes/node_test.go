@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 )
 
 // sysctls are required by a kubelet. Files cover the kernel's, so the host is unchanged.
@@ -47,6 +48,9 @@ func (c *cluster) addNodeAddress() {
 // startKubelet starts the kubelet in containerd's namespace and returns once the node is ready.
 func (c *cluster) startKubelet() {
 	c.Helper()
+	dns, err := kube.DNS(c.address)
+	harness.Check(c, err)
+	c.Cleanup(func() { _ = dns.Close() })
 	dir := filepath.Join(c.rig.Dir(), "kubelet")
 	for _, d := range []string{"", "root", "pods", "var/log", "plugins", "sysctl"} {
 		harness.Check(c, os.MkdirAll(filepath.Join(dir, d), 0o755))
@@ -78,16 +82,20 @@ func (c *cluster) startKubelet() {
 
 func (c *cluster) kubeletConfig(dir string) map[string]any {
 	c.healthz = harness.Address(c)
+	tracing := map[string]any{"samplingRatePerMillion": 0}
+	if c.jaeger != nil {
+		tracing = map[string]any{"endpoint": hostPort(c.jaeger.OTLP()), "samplingRatePerMillion": 1_000_000}
+	}
 	at := netip.MustParseAddrPort(c.healthz)
 	host, port := at.Addr().String(), at.Port()
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-		"tracing": map[string]any{"endpoint": hostPort(c.jaeger.OTLP()), "samplingRatePerMillion": 1_000_000},
+		"tracing": tracing,
 
 		"containerRuntimeEndpoint": "unix://" + c.rig.Socket(),
 		"podLogsDir":               c.podLogs, "volumePluginDir": filepath.Join(dir, "plugins"),
 		"resolvConf": filepath.Join(dir, "resolv.conf"),
-		"clusterDNS": []string{"10.96.0.10"}, "clusterDomain": "cluster.local",
+		"clusterDNS": []string{c.address}, "clusterDomain": "cluster.local",
 		// For the API server's exec. Any client is accepted, on a private address of the rig.
 		"address": c.address, "port": netip.MustParseAddrPort(harness.Address(c)).Port(), "healthzPort": port, "healthzBindAddress": host,
 		"authentication": map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -34,6 +35,7 @@ const (
 type Cluster struct {
 	config         *rest.Config
 	core           *coreclient.CoreV1Client
+	batch          *batchclient.BatchV1Client
 	authentication *authenticationclient.AuthenticationV1Client
 }
 
@@ -53,7 +55,11 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{config, core, authentication}, nil
+	batch, err := batchclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{config, core, batch, authentication}, nil
 }
 
 // Reader is a node's query sidecar.

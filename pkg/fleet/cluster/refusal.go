@@ -22,6 +22,7 @@ type Role string
 const (
 	Operator Role = "cniscope-operator"
 	View     Role = "view"
+	Edit     Role = "edit"
 )
 
 type right struct {
@@ -62,7 +63,7 @@ func (m right) says(user string) string {
 		}
 	}
 	kind, called := "role", " (of another release: one that ends so, see kubectl get roles -n "+m.namespace+")"
-	if m.role == View {
+	if m.role != Operator {
 		kind, called = "clusterrole", ""
 	}
 	if m.namespace == "" {

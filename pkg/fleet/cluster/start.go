@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	startsIn = 2 * time.Minute
+	endsIn   = time.Minute
+	// forgotten removes the Job of a client that is gone.
+	forgotten = 10 * time.Second
+	readGroup = 60947
+)
+
+// Once is a cniscope that runs on one node for a while, as a Job.
+type Once struct {
+	Namespace, Node, Image string
+	Runtime, NRI           string // sockets
+	For                    time.Duration
+}
+
+// Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error.
+func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func() error, err error) {
+	jobs := c.batch.Jobs(o.Namespace)
+	job, err := jobs.Create(ctx, o.job(), metav1.CreateOptions{})
+	if err != nil {
+		return r, func() error { return nil }, c.explain(ctx, err,
+			right{verb: "create", resource: "jobs", role: Edit, namespace: o.Namespace})
+	}
+	pods := "batch.kubernetes.io/controller-uid=" + string(job.UID)
+	stop = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsIn)
+		defer cancel()
+		background := metav1.DeletePropagationBackground
+		return until(ctx, func() (bool, error) {
+			err := jobs.Delete(ctx, job.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+			if err == nil || NotFound(err) {
+				left := 0
+				err = c.eachPod(ctx, o.Namespace, pods, func(*corev1.Pod) { left++ })
+				return err == nil && left == 0, nil
+			}
+			return false, nil
+		}, func() error {
+			return fmt.Errorf("job %s is not removed; it removes itself after %s, or: kubectl delete job -n %s %s",
+				job.Name, text.Round(o.For+startsIn+forgotten), o.Namespace, job.Name)
+		})
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startsIn)
+	defer cancel()
+	waits := "no pod was created: kubectl describe job"
+	err = until(ctx, func() (up bool, err error) {
+		failed := c.eachPod(ctx, o.Namespace, pods, func(p *corev1.Pod) {
+			r, _ = readerOf(p)
+			waits, err = cmp.Or(r.Unready, "cniscope does not answer yet"), broken(p)
+		})
+		if failed != nil || err != nil || r.Pod == "" || r.Unready != "" {
+			return false, err
+		}
+		answer, failed := c.Answer(ctx, r, []string{fleet.Node}, saidMost)
+		var node control.Node
+		if failed == nil && json.Unmarshal(answer, &node) == nil {
+			waits = "its probe is " + node.Probe
+		}
+		return strings.HasPrefix(node.Probe, "attached"), nil
+	}, func() error { return fmt.Errorf("cniscope has not started on node %s: %s", o.Node, waits) })
+	if err == nil {
+		lasts := fmt.Appendf(nil, `{"spec":{"activeDeadlineSeconds":%d}}`, (time.Since(began)+o.For+forgotten)/time.Second)
+		_, _ = jobs.Patch(ctx, job.Name, types.MergePatchType, lasts, metav1.PatchOptions{})
+	}
+	return r, stop, err
+}
+
+func until(ctx context.Context, done func() (bool, error), late func() error) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return late()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func broken(p *corev1.Pod) error {
+	for _, s := range p.Status.ContainerStatuses {
+		switch w, t := s.State.Waiting, s.State.Terminated; {
+		case t != nil:
+			return fmt.Errorf("container %s has exited with %d: %s", s.Name, t.ExitCode, text.Clean(lastLine(t.Message), 1024))
+		case w != nil && (strings.HasSuffix(w.Reason, "BackOff") || strings.HasPrefix(w.Reason, "Create")):
+			return fmt.Errorf("container %s does not start: %s: %s", s.Name, text.Clean(w.Reason, text.Bound),
+				text.Clean(w.Message, 1024))
+		}
+	}
+	return nil
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+const run = "/run/cniscope"
+
+func (o Once) job() *batchv1.Job {
+	options := fmt.Sprintf("[runtime]\nsocket = %q\n[nri]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n"+
+		"[control]\nread_dir = \"/run/cniscope-read\"\nread_group = \"%d\"\n",
+		o.Runtime, o.NRI, "/proc/1/root/etc/cni/net.d", run, readGroup)
+	made := corev1.HostPathDirectoryOrCreate
+	root, ordinary, no, yes := int64(0), int64(readGroup), false, true
+	read := corev1.VolumeMount{Name: "read", MountPath: "/run/cniscope-read"}
+	container := func(name string, user *int64, add ...corev1.Capability) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+			Env: []corev1.EnvVar{
+				{Name: "NODE_NAME", Value: o.Node},
+				{Name: "CNISCOPE_READ_SOCKET", Value: read.MountPath + "/read.sock"},
+			},
+			VolumeMounts:             []corev1.VolumeMount{read},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext: &corev1.SecurityContext{
+				RunAsUser: user, RunAsGroup: user, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+				Capabilities:    &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: add},
+				SeccompProfile:  &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined},
+				SELinuxOptions:  &corev1.SELinuxOptions{Type: "spc_t"},
+			},
+		}
+	}
+	scope := container("cniscope", &root, "BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "NET_ADMIN")
+	scope.VolumeMounts = append(scope.VolumeMounts, corev1.VolumeMount{Name: "options", MountPath: "/etc/cniscope"})
+	var volumes []corev1.Volume
+	below := corev1.MountPropagationHostToContainer
+	for i, dir := range []string{run, filepath.Dir(o.NRI), filepath.Dir(o.Runtime)} {
+		name := "node-" + strconv.Itoa(i)
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: dir, Type: &made},
+		}})
+		scope.VolumeMounts = append(scope.VolumeMounts,
+			corev1.VolumeMount{Name: name, MountPath: dir, ReadOnly: i > 0, MountPropagation: &below})
+	}
+	reader := container(fleet.Container, &ordinary)
+	reader.Command = []string{fleet.Program, "serve"}
+	lasts, tries, after, grace := int64((o.For+startsIn)/time.Second), int32(0), int32(forgotten/time.Second), int64(10)
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "cniscope-debug-", Namespace: o.Namespace},
+		Spec: batchv1.JobSpec{
+			ActiveDeadlineSeconds: &lasts, BackoffLimit: &tries, TTLSecondsAfterFinished: &after,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"cniscope.dev/options": options}},
+				Spec: corev1.PodSpec{
+					NodeName: o.Node, HostPID: true, HostNetwork: true, RestartPolicy: corev1.RestartPolicyNever,
+					AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &grace,
+					Tolerations:     []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					SecurityContext: &corev1.PodSecurityContext{SupplementalGroups: []int64{readGroup}},
+					Containers:      []corev1.Container{scope, reader},
+					Volumes: append(volumes,
+						corev1.Volume{Name: "read", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+							Medium: corev1.StorageMediumMemory,
+						}}},
+						corev1.Volume{Name: "options", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+							Items: []corev1.DownwardAPIVolumeFile{{
+								Path:     "cniscope.toml",
+								FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['cniscope.dev/options']"},
+							}},
+						}}}),
+				},
+			},
+		},
+	}
+}
