@@ -142,7 +142,6 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 
 func (c *candidate) readLog() {
 	c.LastLine = lastLine(c.logPath)
-	// kubelet names logs after attempts: "3.log".
 	if n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(c.logPath), ".log")); err == nil && n > 0 {
 		c.LineBefore = lastLine(filepath.Join(filepath.Dir(c.logPath), strconv.Itoa(n-1)+".log"))
 	}
