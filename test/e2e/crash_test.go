@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -64,54 +61,6 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 			t.Errorf("the plugin that waited: %v", standing)
 		}
 	})
-}
-
-// A hanging process is worse than a dead one, because no peer notices.
-func TestCniscopeHangsInTheMiddleOfAnAdd(t *testing.T) {
-	g := newGate(t)
-	s := set(t, true, g.rig(), scope.Options{TOML: patient})
-	pod := s.podIn(g, "standing")
-	harness.Check(t, unix.Kill(s.scope.PID(), unix.SIGSTOP))
-	g.open()
-	began := time.Now()
-	harness.Check(t, <-pod)
-	t.Logf("the pod ran %s later; containerd gives a plugin 2 s", time.Since(began).Round(time.Millisecond))
-	s.pod(rig.PodOptions{Name: "beside"})
-	harness.Check(t, unix.Kill(s.scope.PID(), unix.SIGCONT))
-	s.logged("NRI: registered", 2)
-	s.pod(rig.PodOptions{Name: "after"})
-	s.traced("after")
-	for _, name := range []string{"standing", "beside"} { // the kernel buffered the events
-		s.spans("cniscope", func(all []*span) error {
-			if calls := only(of(all, name), "call", "CNI ADD"); len(calls) < 2 || len(only(of(all, name), "plugin", "portmap ADD")) == 0 {
-				return fmt.Errorf("%d calls of %s have arrived", len(calls), name)
-			}
-			return nil
-		})
-	}
-}
-
-func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
-	g := newGate(t)
-	s := set(t, true, g.rig(), scope.Options{TOML: patient})
-	pod := s.podIn(g, "standing")
-	s.jaeger.Kill9()
-	g.open()
-	harness.Check(t, <-pod)
-	names := []string{"standing"}
-	for i := range 3 {
-		names = append(names, fmt.Sprintf("dark-%d", i))
-		s.pod(rig.PodOptions{Name: names[i+1]})
-	}
-	s.logged("export failed, retrying", 1)
-	harness.Check(t, s.jaeger.Restart(s.ctx))
-	for _, name := range names { // the queue arrives
-		s.traced(name)
-	}
-	s.logged("export recovered", 1)
-	if log := s.scope.LogText(); !strings.Contains(log, "dropped=0") {
-		t.Errorf("operations were dropped:\n%s", log)
-	}
 }
 
 func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {

@@ -139,58 +139,6 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 	s.wholeTraces()
 }
 
-func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
-	s := set(t, true, rig.Options{}, scope.Options{TOML: readable})
-	for _, c := range []struct {
-		name, body string
-		slow       []string // commands
-	}{
-		{"default", `sleep 0.3`, []string{"sleep"}},
-		{"rule", `ln -sf /bin/sleep "$HOME/Get-NetAdapter"; "$HOME/Get-NetAdapter" 0.1`, []string{"Get-NetAdapter"}},
-		{"several", `sleep 0.3; (sleep 0.4)`, []string{"sleep", "sleep"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := s.sub(t)
-			harness.Check(t, s.rig.AddPlugin("odd", spoil(c.body)))
-			s.network(c.name, "odd")
-			s.pod(rig.PodOptions{Namespace: "shop", Name: c.name})
-			all := s.podSpans(c.name, "CNI ADD")
-			n := 0
-			for _, x := range only(all, "command", "") {
-				limit := 250.0 // ms
-				if x.Name == "Get-NetAdapter" {
-					limit = 50
-				}
-				if slow := x.took().Seconds()*1000 > limit; slow != x.attrs["cniscope.slow"].GetBoolValue() || slow != (len(x.Events) == 1 && x.Events[0].Name == "slow") {
-					t.Errorf("%s took %s: %v %v", x.Name, x.took(), x.attrs, x.Events)
-				} else if !slow {
-					continue
-				}
-				n++
-				if got := x.attrs["cniscope.slow_threshold_ms"].GetDoubleValue(); got != limit {
-					t.Errorf("the threshold of %s is said to be %v ms", x.Name, got)
-				}
-				if i := slices.Index(c.slow, x.Name); i >= 0 {
-					c.slow = slices.Delete(c.slow, i, i+1)
-				}
-			}
-			if len(c.slow) > 0 {
-				t.Errorf("not flagged: %v", c.slow)
-			}
-			call := one(t, all, "call", "CNI ADD", "eth0")
-			if got := call.attrs["cniscope.slow_commands"].GetIntValue(); got != int64(n) {
-				t.Errorf("the call counts %d slow commands, not %d", got, n)
-			}
-			for _, x := range all {
-				if x.failed() {
-					t.Errorf("%s has status Error: %s", x.Name, x.GetStatus().GetMessage())
-				}
-			}
-			s.warned(c.name, "CNI call ran a slow command", call)
-		})
-	}
-}
-
 func (s *stage) warned(pod, message string, call *span) {
 	s.Helper()
 	var lines []map[string]any

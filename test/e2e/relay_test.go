@@ -3,12 +3,8 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -58,35 +54,4 @@ web DEL < StopPodSandbox < asking`
 	s.scope.Kill9()
 	harness.Check(s, s.rig.RemovePod(s.ctx, id))
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "unseen"})
-}
-
-// A recording contains the relayed parents, so a replay gives the same trees.
-func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
-	s := setRelayed(t, "grpc")
-	file := filepath.Join(t.TempDir(), "relayed.rec")
-	recorder := exec.CommandContext(s.ctx, program, "record", file, "--config", s.scope.Config())
-	harness.Check(t, recorder.Start())
-	harness.Eventually(s, func() error {
-		_, err := os.Stat(file)
-		return err
-	})
-	s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
-	live := s.podSpans("web", "CNI ADD")
-	harness.Eventually(s, func() error { // the last part is written at a tick
-		data, err := os.ReadFile(file)
-		if err == nil && !strings.Contains(string(data), "cni.setup_pod_network") {
-			err = errors.New("the recording does not hold containerd's span")
-		}
-		return err
-	})
-	harness.Check(t, recorder.Process.Signal(os.Interrupt))
-	harness.Check(t, recorder.Wait())
-	replayed, err := exec.CommandContext(s.ctx, program, "show", file, "--format", "json").Output()
-	harness.Check(t, err)
-	for _, call := range only(live, "call", "CNI ADD") {
-		want := fmt.Sprintf(`"spanId":"%s","parentSpanId":"%s"`, call.id(), call.parent())
-		if call.trace() != askedIn || !strings.Contains(string(replayed), want) {
-			t.Errorf("the recording gives no span %s in trace %s:\n%s", want, call.trace(), replayed)
-		}
-	}
 }

@@ -1,6 +1,6 @@
 # The process connector tells only who is in the initial PID and network namespaces: not in CI's.
 
-CONNECTED := TestACallUnderWayIsListedAndRecordedAndSaidToHang|TestSlowCommandsAreFlaggedWithTheirThreshold|TestAFailedAddSaysWhatFailed
+CONNECTED := TestACallUnderWayIsListedAndRecordedAndSaidToHang|TestAFailedAddSaysWhatFailed
 CONNECTED := $(CONNECTED)|InTheMiddleOfAnAdd|TestMetricsSayWhatTheTracesSay
 CONNECTED := $(CONNECTED)|TestWhoIsTakenForAPlugin|TestWhoTheOptionNamesRunsPlugins
 
