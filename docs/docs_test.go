@@ -16,8 +16,7 @@ import (
 // read returns a document and its lines.
 func read(t *testing.T, file string) (text string, lines []string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	return string(data), strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 

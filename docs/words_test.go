@@ -36,7 +36,7 @@ var allowed = map[string]bool{
 // inSources calls visit with each string literal and each comment of the Go files below a directory.
 func inSources(t *testing.T, root string, visit func(at token.Position, kind, text string)) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	harness.Check(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
 		}
@@ -60,8 +60,7 @@ func inSources(t *testing.T, root string, visit func(at token.Position, kind, te
 			return true
 		})
 		return nil
-	})
-	harness.Check(t, err)
+	}))
 }
 
 // The program does not print phrases that were found unclear once.

@@ -35,8 +35,7 @@ func end(c *exec.Cmd) {
 
 func TestWhoListensOnTheSocketIsTheRuntime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cri.sock")
-	l, err := net.Listen("unix", path)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", path))(t)
 	defer l.Close()
 	s := New()
 	harness.Check(t, s.Ask(t.Context(), path))

@@ -28,10 +28,8 @@ func started(t *testing.T, path string, in ...string) {
 	t.Helper()
 	line := slices.Concat(in, []string{path, "-c", "echo; read line"})
 	c := exec.Command(line[0], line[1:]...)
-	stdin, err := c.StdinPipe()
-	harness.Check(t, err)
-	out, err := c.StdoutPipe()
-	harness.Check(t, err)
+	stdin := harness.Must(c.StdinPipe())(t)
+	out := harness.Must(c.StdoutPipe())(t)
 	harness.Check(t, c.Start())
 	t.Cleanup(func() {
 		stdin.Close()

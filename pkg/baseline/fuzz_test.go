@@ -14,8 +14,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"cniscope":"baseline","version":1,"entries":[]}`))
 	for _, calls := range []int{5, 400} {
 		s.of(calls, logNormal(150*time.Millisecond, 0.3))
-		data, err := json.Marshal(s.Document())
-		harness.Check(f, err)
+		data := harness.Must(json.Marshal(s.Document()))(f)
 		f.Add(data)
 	}
 	s.of(8, constant(time.Second))
@@ -29,8 +28,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		b := d.Book()
-		written, err := json.Marshal(b.Document())
-		harness.Check(t, err)
+		written := harness.Must(json.Marshal(b.Document()))(t)
 		if again, err := Parse(written); err != nil {
 			t.Fatalf("%v: %s", err, written)
 		} else if twice, _ := json.Marshal(again.Book().Document()); string(twice) != string(written) {
@@ -67,8 +65,7 @@ func TestTheLargestDocument(t *testing.T) {
 	var b Book
 	full(&b, Most-1, "1")
 	full(&b, Compared/2, "2") // not yet compared
-	data, err := json.Marshal(b.Document())
-	harness.Check(t, err)
+	data := harness.Must(json.Marshal(b.Document()))(t)
 	if len(data) > 900<<10 {
 		t.Errorf("%d baselines are %d bytes long", b.Len(), len(data))
 	}

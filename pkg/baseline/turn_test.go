@@ -40,8 +40,7 @@ func TestAChangeIsUndone(t *testing.T) {
 			s.Build = "2"
 			s.of(30, constant(300*time.Millisecond))
 			if restart {
-				d, err := Parse(must(json.Marshal(s.Document())))
-				harness.Check(t, err)
+				d := harness.Must(Parse(must(json.Marshal(s.Document()))))(t)
 				s.Book = *d.Book()
 			}
 			s.Build = "1"

@@ -77,8 +77,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := FromEnvironment(env(tt.vars), "host").Overlay("f.toml", []byte(tt.file))
-			harness.Check(t, err)
+			got := harness.Must(FromEnvironment(env(tt.vars), "host").Overlay("f.toml", []byte(tt.file)))(t)
 			want := Default()
 			tt.want(&want)
 			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())

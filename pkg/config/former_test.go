@@ -54,8 +54,7 @@ func TestFormerNames(t *testing.T) {
 
 // A former name expires after two minor versions.
 func TestFormerNamesEnd(t *testing.T) {
-	changes, err := os.ReadFile("../../CHANGELOG.md")
-	harness.Check(t, err)
+	changes := harness.Must(os.ReadFile("../../CHANGELOG.md"))(t)
 	released := regexp.MustCompile(`(?m)^## \[0\.(\d+)\.`).FindSubmatch(changes)
 	if released == nil {
 		t.Fatal("the changelog has no release")
@@ -79,8 +78,7 @@ func TestFormerNamesEnd(t *testing.T) {
 
 func TestTheFileOfTheReleaseBefore(t *testing.T) {
 	const file = "testdata/options-0.2.toml"
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	all := filepath.Join(t.TempDir(), "all.toml")
 	harness.Check(t, os.WriteFile(all, regexp.MustCompile(`(?m)^#([a-z_]+ = )`).ReplaceAll(data, []byte("$1")), 0o600))
 	for path, warned := range map[string]string{file: "", all: "slow.floor export.file.max_bytes limits.max_hold"} {

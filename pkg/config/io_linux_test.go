@@ -12,10 +12,8 @@ import (
 func TestEachCallOfAReloadFailsOnce(t *testing.T) {
 	disktest.Sweep(t, []disktest.Fault{disktest.EIO}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		s := newScene(t, `slow.call = "1s"`)
-		d, err := disktest.New("", at, fault)
-		harness.Check(t, err)
-		s.live, err = Open(Source{Base: Default(), Path: s.file})
-		harness.Check(t, err)
+		d := harness.Must(disktest.New("", at, fault))(t)
+		s.live = harness.Must(Open(Source{Base: Default(), Path: s.file}))(t)
 		s.live.source.Disk, s.live.retry = d, time.Millisecond
 		s.write(`slow.call = "3s"`)
 		s.run()

@@ -46,9 +46,7 @@ func started(t *testing.T, text string) *scene {
 
 func (s *scene) start(source Source) {
 	s.Helper()
-	var err error
-	s.live, err = Open(source)
-	harness.Check(s, err)
+	s.live = harness.Must(Open(source))(s)
 	s.run()
 	// The watch exists by then.
 	s.says("nothing changed")
@@ -270,8 +268,7 @@ func TestTheTextOfNRIComesOnTop(t *testing.T) {
 // The runtime configures a pre-installed plugin before it starts.
 func TestBeforeRunTheTextOfNRIIsInForceAsAWhole(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"\nexport.queue = 7")
-	live, err := Open(Source{Base: Default(), Path: s.file})
-	harness.Check(t, err)
+	live := harness.Must(Open(Source{Base: Default(), Path: s.file}))(t)
 	harness.Check(t, live.Configure("state.dir = \"/run/other\"\nexport.queue = 8"))
 	if err := live.Configure("state.dir = 7"); err == nil {
 		t.Error("a wrong text is taken")

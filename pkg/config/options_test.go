@@ -48,7 +48,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 // Lists and maps included.
 func TestSettingAnOptionWritesIntoNoOtherOptions(t *testing.T) {
 	parse := func(base Options, name string) Options {
-		o, err := base.Overlay("f.toml", []byte(strings.ReplaceAll(`
+		o := harness.Must(base.Overlay("f.toml", []byte(strings.ReplaceAll(`
 [sampling]
 keep = ["slow", "failed"]
 annotation_namespaces = ["X"]
@@ -62,8 +62,7 @@ attributes = { a = "X" }
 [probe]
 agents = ["X"]
 callers = ["/X"]
-`, "X", name)))
-		harness.Check(t, err)
+`, "X", name))))(t)
 		return o
 	}
 	base := parse(Default(), "one")
@@ -95,18 +94,15 @@ callers = ["/X"]
 func TestSecretsAreNeverShown(t *testing.T) {
 	const canary = "hunter2"
 	with := func(value string) Options {
-		o, err := Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`))
-		harness.Check(t, err)
+		o := harness.Must(Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`)))(t)
 		return o
 	}
 	o := with(canary)
 	if got := o.Export.OTLP.Headers["authorization"].Reveal(); got != canary {
 		t.Fatalf("revealed %q", got)
 	}
-	asJSON, err := json.Marshal(o)
-	harness.Check(t, err)
-	asTOML, err := toml.Marshal(o)
-	harness.Check(t, err)
+	asJSON := harness.Must(json.Marshal(o))(t)
+	asTOML := harness.Must(toml.Marshal(o))(t)
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("m", "options", o, "header", o.Export.OTLP.Headers["authorization"])
 	shown := []string{
@@ -146,7 +142,7 @@ func TestErrorsDoNotShowSecrets(t *testing.T) {
 }
 
 func TestDiffSaysOldAndNew(t *testing.T) {
-	o, err := Parse("f.toml", []byte(`
+	o := harness.Must(Parse("f.toml", []byte(`
 slow.command = "100ms"
 slow.rule = [{ command = "ip*", threshold = "1s" }]
 sampling.keep = []
@@ -154,8 +150,7 @@ probe.agents = ["antrea*"]
 export.file.path = "/var/log/cniscope.json"
 export.queue = 1024
 resource.cluster = "prod east"
-`))
-	harness.Check(t, err)
+`)))(t)
 	want := []string{
 		`sampling.keep: ["slow", "failed", "hung", "partial"] -> []`,
 		`slow.command: 250ms -> 100ms`,

@@ -40,8 +40,7 @@ func TestTarget(t *testing.T) {
 
 func TestTheCertificateIsReadAnewForEveryConnection(t *testing.T) {
 	dir := t.TempDir()
-	authority, err := harness.NewAuthority()
-	harness.Check(t, err)
+	authority := harness.Must(harness.NewAuthority())(t)
 	o := OTLP{
 		Endpoint: "https://a:1", CA: filepath.Join(dir, "ca.pem"),
 		Cert: filepath.Join(dir, "cniscope.crt"), Key: filepath.Join(dir, "cniscope.key"),
@@ -52,11 +51,9 @@ func TestTheCertificateIsReadAnewForEveryConnection(t *testing.T) {
 		pair, err := authority.Issue(name, time.Hour)
 		harness.Check(t, errors.Join(err, harness.WritePEM(dir, "cniscope", pair)))
 		if c == nil {
-			c, err = o.TLS()
-			harness.Check(t, err)
+			c = harness.Must(o.TLS())(t)
 		}
-		got, err := c.GetClientCertificate(&tls.CertificateRequestInfo{})
-		harness.Check(t, err)
+		got := harness.Must(c.GetClientCertificate(&tls.CertificateRequestInfo{}))(t)
 		if !got.Leaf.Equal(pair.Leaf) {
 			t.Errorf("the certificate of %s is used, not that of %s", got.Leaf.Subject, name)
 		}

@@ -44,8 +44,7 @@ c.d.e = "2"
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Parse("test.toml", []byte(tt.text))
-			harness.Check(t, err)
+			got := harness.Must(Parse("test.toml", []byte(tt.text)))(t)
 			want := Default()
 			tt.want(&want)
 			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())
@@ -231,8 +230,7 @@ func lettered(n int) string {
 func TestTheNRITextStandsOnTheFile(t *testing.T) {
 	o, err := Parse("f.toml", []byte("slow.command = \"1s\"\nslow.call = \"3s\""))
 	harness.Check(t, err)
-	o, err = o.Overlay("NRI configuration", []byte("slow.call = \"4s\""))
-	harness.Check(t, err)
+	o = harness.Must(o.Overlay("NRI configuration", []byte("slow.call = \"4s\"")))(t)
 	if o.Slow.Command != time.Second || o.Slow.Call != 4*time.Second {
 		t.Errorf("got %+v", o.Slow)
 	}

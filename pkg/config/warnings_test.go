@@ -60,8 +60,7 @@ func warned(t *testing.T, text, want string) {
 	file := filepath.Join(t.TempDir(), "f.toml")
 	harness.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	source := Source{Base: Default(), Path: file}
-	o, err := source.Load()
-	harness.Check(t, err)
+	o := harness.Must(source.Load())(t)
 	unasked, cancel := context.WithCancel(t.Context())
 	cancel()
 	said := ""

@@ -15,8 +15,7 @@ import (
 func serving(t *testing.T, h Handlers) Client {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := Listen(dir)
-	harness.Check(t, err)
+	l := harness.Must(Listen(dir))(t)
 	during(t, func(ctx context.Context) { Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	firstClient(t, dir)
 	return Client{Dir: dir}
@@ -45,11 +44,9 @@ func TestCallsAndTheNodeArePassedOn(t *testing.T) {
 	c := serving(t, Handlers{ReadHandlers: ReadHandlers{
 		Calls: func() []Call { return []Call{call} }, Node: func() Node { return node },
 	}})
-	calls, err := c.Calls(t.Context())
-	harness.Check(t, err)
+	calls := harness.Must(c.Calls(t.Context()))(t)
 	harness.EqualSlices(t, calls, []Call{call})
-	told, err := c.Node(t.Context())
-	harness.Check(t, err)
+	told := harness.Must(c.Node(t.Context()))(t)
 	harness.DeepEqual(t, told, node)
 }
 
@@ -63,8 +60,7 @@ func TestARecordingIsAStream(t *testing.T) {
 		return ctx.Err()
 	}}})
 	ctx, cancel := context.WithCancel(t.Context())
-	body, err := c.Record(ctx)
-	harness.Check(t, err)
+	body := harness.Must(c.Record(ctx))(t)
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(body, line); err != nil || string(line) != "first\n" {
 		t.Errorf("%q, %v", line, err)
@@ -76,8 +72,7 @@ func TestARecordingIsAStream(t *testing.T) {
 // A recording contains all events up to the end of the server.
 func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Listen(dir)
-	harness.Check(t, err)
+	l := harness.Must(Listen(dir))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -91,8 +86,7 @@ func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 		}}}, slog.New(slog.DiscardHandler))
 	}()
 	firstClient(t, dir)
-	body, err := Client{Dir: dir}.Record(t.Context())
-	harness.Check(t, err)
+	body := harness.Must(Client{Dir: dir}.Record(t.Context()))(t)
 	defer body.Close()
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(body, line); err != nil {

@@ -29,8 +29,7 @@ func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
 	b := readBounds()
 	b.connections, b.answer, b.idle, b.patience = 12, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	dir := t.TempDir()
-	l, err := ListenRead(dir, os.Getegid())
-	harness.Check(t, err)
+	l := harness.Must(ListenRead(dir, os.Getegid()))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -48,8 +47,7 @@ func manyLines() iter.Seq[Line] {
 
 func dial(t *testing.T, r Reader) net.Conn {
 	t.Helper()
-	c, err := net.Dial("unix", r.Path)
-	harness.Check(t, err)
+	c := harness.Must(net.Dial("unix", r.Path))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -109,10 +107,8 @@ func TestWrongQuestions(t *testing.T) {
 		"GET /v1/operations?since=1h&wait=0": 200, "GET /v1/operations?since=2026-01-02T03:04:05.6Z": 200,
 	} {
 		method, path, _ := strings.Cut(question, " ")
-		request, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
-		harness.Check(t, err)
-		answer, err := client.Do(request)
-		harness.Check(t, err)
+		request := harness.Must(http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil))(t)
+		answer := harness.Must(client.Do(request))(t)
 		said, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		harness.Equal(t, answer.StatusCode, want, question, answer.Status, said)

@@ -22,8 +22,7 @@ import (
 func serveRead(t *testing.T, h ReadHandlers) Reader {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := ListenRead(dir, os.Getegid())
-	harness.Check(t, err)
+	l := harness.Must(ListenRead(dir, os.Getegid()))(t)
 	during(t, func(ctx context.Context) { ServeRead(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
@@ -80,8 +79,7 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	if d, err := r.Doctor(ctx); err != nil || string(d) != `{"schema":"x"}` {
 		t.Errorf("%s, %v", d, err)
 	}
-	body, err := r.Record(ctx, time.Second)
-	harness.Check(t, err)
+	body := harness.Must(r.Record(ctx, time.Second))(t)
 	defer body.Close()
 	if all, err := io.ReadAll(body); err != nil || string(all) != "events" {
 		t.Errorf("%s, %v", all, err)

@@ -23,8 +23,7 @@ func TestOnlyTheGroupMayAsk(t *testing.T) {
 	defer os.RemoveAll(dir)
 	folder := filepath.Join(dir, "read")
 	harness.Check(t, os.Chmod(dir, 0o755))
-	l, err := ListenRead(folder, group)
-	harness.Check(t, err)
+	l := harness.Must(ListenRead(folder, group))(t)
 	defer l.Close()
 	path := filepath.Join(folder, ReadSocket)
 	for _, as := range []struct {

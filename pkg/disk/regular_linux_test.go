@@ -14,8 +14,7 @@ import (
 // Opening does not block, whatever the file became after a check.
 func TestOnlyARegularFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
-	root, err := OpenFolder(dir)
-	harness.Check(t, err)
+	root := harness.Must(OpenFolder(dir))(t)
 	defer root.Close()
 	for want, make := range map[string]func(string) error{
 		"":                          func(p string) error { return os.WriteFile(p, nil, 0o600) },

@@ -20,8 +20,7 @@ import (
 
 func names(t *testing.T, path string) []string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(path))(t)
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		t.Fatalf("%s ends in the middle of a line", path)
 	}
@@ -80,8 +79,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 	harness.Check(t, os.Chmod(path, 0o644))
 	for range 2 { // an existing file, then a created one
 		harness.Check(t, Send(t.Context(), NewFile(path, 1<<20), operation("a")))
-		info, err := os.Stat(path)
-		harness.Check(t, err)
+		info := harness.Must(os.Stat(path))(t)
 		harness.Equal(t, info.Mode().Perm(), 0o600, "mode")
 		harness.Check(t, os.Remove(path))
 	}
@@ -118,8 +116,7 @@ func TestTheFileIsRotatedOnce(t *testing.T) {
 	if err := Send(t.Context(), NewFile(path, 1), operation("a")); err != nil {
 		t.Fatal(err) // exceeds maxBytes, but is written
 	}
-	one, err := os.Stat(path)
-	harness.Check(t, err)
+	one := harness.Must(os.Stat(path))(t)
 	e := NewFile(path, 2*one.Size())
 	for _, name := range []string{"b", "c", "d", "e"} {
 		harness.Check(t, Send(t.Context(), e, operation(name)))
@@ -190,7 +187,6 @@ func TestAFileOfAnotherIsNotUsed(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	info, err := os.Stat(victim)
-	harness.Check(t, err)
+	info := harness.Must(os.Stat(victim))(t)
 	harness.Equal(t, info.Mode().Perm(), 0o644, "the victim's mode")
 }

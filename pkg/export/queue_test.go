@@ -37,8 +37,7 @@ func newQueue(t *testing.T, to queue.Sender, o queue.Options) *Queue {
 
 func newOTLPQueue(t *testing.T, addr string, o queue.Options) *Queue {
 	t.Helper()
-	e, err := otlp.New(otlp.Options{Endpoint: addr, Timeout: patience})
-	harness.Check(t, err)
+	e := harness.Must(otlp.New(otlp.Options{Endpoint: addr, Timeout: patience}))(t)
 	return newQueue(t, e, o)
 }
 

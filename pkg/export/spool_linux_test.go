@@ -26,8 +26,7 @@ import (
 
 func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
 	t.Helper()
-	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour})
-	harness.Check(t, err)
+	s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -108,8 +107,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	stored(t, q, 10)
 	harness.Equal(t, q.Stats().Lost(), 0, "lost")
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
-	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	harness.Check(t, err)
+	e := harness.Must(otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience}))(t)
 	q.SetSender(e)
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	q.SetSender(nil)
@@ -172,8 +170,7 @@ func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	data, err := os.ReadFile(files[0])
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(files[0]))(t)
 	data = []byte(strings.Replace(string(data), "operation 004", "operation 00X", 1))
 	data = data[:len(data)-5]
 	harness.Check(t, os.WriteFile(files[0], data, 0o600))

@@ -29,8 +29,7 @@ func TestTheChainsThatDropAreListed(t *testing.T) {
 
 // A process that was killed is an error of each question, and blocks none.
 func TestAProcessThatEndedIsAnError(t *testing.T) {
-	p, err := Start([]string{"/bin/true"})
-	harness.Check(t, err)
+	p := harness.Must(Start([]string{"/bin/true"}))(t)
 	for range 2 {
 		if _, err := p.Chains(t.Context()); err == nil {
 			t.Error("it answers")

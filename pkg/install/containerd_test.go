@@ -104,8 +104,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	t.Run("no containerd at all", func(t *testing.T) {
 		n := newNode(t, nil)
 		n.refused(nil, "version is not known", "--containerd-version")
-		s, err := Look(t.Context(), n.root, nil) // status has no such flag
-		harness.Check(t, err)
+		s := harness.Must(Look(t.Context(), n.root, nil))(t) // status has no such flag
 		if said := strings.Join(s.Unknown, "\n"); !strings.Contains(said, "version is not known") || strings.Contains(said, "--containerd-version") {
 			t.Errorf("status: %s", said)
 		}

@@ -20,8 +20,7 @@ func TestTheDiff(t *testing.T) {
 	)
 	n.install(both(version("1.7"), edit))
 	n.write("/etc/cniscope/cniscope.toml", "[export.otlp]\nheaders = { authorization = \"Bearer canary\" }\n")
-	p, err := NewRemoval(Options{Root: n.root}, true)
-	harness.Check(t, err)
+	p := harness.Must(NewRemoval(Options{Root: n.root}, true))(t)
 	if diff := p.Diff(); strings.Contains(diff, "canary") || !strings.Contains(diff, "--- a/etc/cniscope/cniscope.toml\n+++ /dev/null\n- ") {
 		t.Errorf("the diff of the removal:\n%s", diff)
 	}

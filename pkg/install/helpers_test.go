@@ -48,15 +48,14 @@ func (n *node) write(path, text string) {
 
 func (n *node) text(path string) string {
 	n.Helper()
-	data, err := os.ReadFile(filepath.Join(n.root, path))
-	harness.Check(n, err)
+	data := harness.Must(os.ReadFile(filepath.Join(n.root, path)))(n)
 	return string(data)
 }
 
 func (n *node) tree() string {
 	n.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(n.root, func(file string, d fs.DirEntry, err error) error {
+	harness.Check(n, filepath.WalkDir(n.root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -74,8 +73,7 @@ func (n *node) tree() string {
 		}
 		all[path] = line
 		return nil
-	})
-	harness.Check(n, err)
+	}))
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintln(&b, path, all[path])
@@ -98,15 +96,13 @@ func (n *node) options(change func(*Options)) Options {
 
 func (n *node) plan(change func(*Options)) *Plan {
 	n.Helper()
-	p, err := New(n.Context(), n.options(change))
-	harness.Check(n, err)
+	p := harness.Must(New(n.Context(), n.options(change)))(n)
 	return p
 }
 
 func (n *node) apply(p *Plan) *Plan {
 	n.Helper()
-	notes, err := p.Apply(n.Context())
-	harness.Check(n, err)
+	notes := harness.Must(p.Apply(n.Context()))(n)
 	p.Notes = append(p.Notes, notes...)
 	return p
 }
@@ -118,8 +114,7 @@ func (n *node) install(change func(*Options)) *Plan {
 
 func (n *node) uninstall(purge bool) *Plan {
 	n.Helper()
-	p, err := NewRemoval(Options{Root: n.root, Disk: n.disk}, purge)
-	harness.Check(n, err)
+	p := harness.Must(NewRemoval(Options{Root: n.root, Disk: n.disk}, purge))(n)
 	return n.apply(p)
 }
 

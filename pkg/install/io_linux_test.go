@@ -116,8 +116,7 @@ func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
 
 func (n *node) failing(at int, fault disktest.Fault) *disktest.Disk {
 	n.Helper()
-	d, err := disktest.New(n.root, at, fault)
-	harness.Check(n, err)
+	d := harness.Must(disktest.New(n.root, at, fault))(n)
 	n.disk = d
 	return d
 }

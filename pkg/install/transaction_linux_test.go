@@ -35,8 +35,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 		n := newNode(t, files)
 		n.install(change)
 		before := n.tree()
-		p, err := NewRemoval(Options{Root: n.root}, false)
-		harness.Check(t, err)
+		p := harness.Must(NewRemoval(Options{Root: n.root}, false))(t)
 		if i >= len(p.changes) {
 			continue
 		}
@@ -141,8 +140,7 @@ func (n *node) mount(dir, options string, flags uintptr) {
 
 func TestOneAtATime(t *testing.T) {
 	n := newNode(t, nil)
-	release, err := lockTree(n.root, false)
-	harness.Check(t, err)
+	release := harness.Must(lockTree(n.root, false))(t)
 	p := n.plan(version("2.4"))
 	if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "another cniscope is at work") {
 		t.Errorf("beside another one: %v", err)
@@ -157,8 +155,7 @@ func TestOneAtATime(t *testing.T) {
 // Any user can lock a readable directory.
 func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n := newNode(t, nil)
-	f, err := os.Open(n.root)
-	harness.Check(t, err)
+	f := harness.Must(os.Open(n.root))(t)
 	defer f.Close()
 	harness.Check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	n.apply(n.plan(version("2.4")))

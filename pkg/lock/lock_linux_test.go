@@ -39,8 +39,7 @@ func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 
 func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 	dir := t.TempDir()
-	release, err := Take(dir, "by hand")
-	harness.Check(t, err)
+	release := harness.Must(Take(dir, "by hand"))(t)
 	var held *HeldError
 	impatient, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()
@@ -48,8 +47,7 @@ func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 		t.Fatalf("its patience is over: %v", err)
 	}
 	time.AfterFunc(10*time.Millisecond, release)
-	release, err = Wait(t.Context(), dir, "by hand", time.Millisecond)
-	harness.Check(t, err)
+	release = harness.Must(Wait(t.Context(), dir, "by hand", time.Millisecond))(t)
 	release()
 }
 
@@ -69,8 +67,7 @@ func hold(t *testing.T, uid uint32, dir string) (got string) {
 	t.Helper()
 	harness.Root(t)
 	program := filepath.Join(t.TempDir(), "holder") // executable for others
-	self, err := os.ReadFile("/proc/self/exe")
-	harness.Check(t, err)
+	self := harness.Must(os.ReadFile("/proc/self/exe"))(t)
 	for at := filepath.Dir(program); at != "/tmp" && at != "/"; at = filepath.Dir(at) {
 		_ = os.Chmod(at, 0o755)
 	}
@@ -78,17 +75,14 @@ func hold(t *testing.T, uid uint32, dir string) (got string) {
 	cmd := exec.Command(program)
 	cmd.Env = []string{"CNISCOPE_TEST_HOLD=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	out, err := cmd.StdoutPipe()
-	harness.Check(t, err)
-	in, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	out := harness.Must(cmd.StdoutPipe())(t)
+	in := harness.Must(cmd.StdinPipe())(t)
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
-	got, err = bufio.NewReader(out).ReadString('\n')
-	harness.Check(t, err)
+	got = harness.Must(bufio.NewReader(out).ReadString('\n'))(t)
 	return strings.TrimSpace(got)
 }
 

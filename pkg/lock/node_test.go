@@ -15,8 +15,7 @@ import (
 func TestTheFolderIsLeftAsItWasFound(t *testing.T) {
 	there, missing := t.TempDir(), filepath.Join(t.TempDir(), "run")
 	for dir, stays := range map[string]bool{there: true, missing: false} {
-		release, err := Take(dir, "test")
-		harness.Check(t, err)
+		release := harness.Must(Take(dir, "test"))(t)
 		release()
 		release() // again
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) == stays {

@@ -63,8 +63,7 @@ func families(t *testing.T) []*dto.MetricFamily {
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
 	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
 	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})
-	all, err := m.registry.Gather()
-	harness.Check(t, err)
+	all := harness.Must(m.registry.Gather())(t)
 	return all
 }
 
@@ -86,8 +85,7 @@ func everything(t *testing.T) map[string]labels {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	return string(data)
 }
 

@@ -93,8 +93,7 @@ func newTest(look func() Snapshot) *Metrics {
 // replay counts a recording, judged by o.
 func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judged) {
 	t.Helper()
-	reader, err := record.Open(t.Context(), recording)
-	harness.Check(t, err)
+	reader := harness.Must(record.Open(t.Context(), recording))(t)
 	defer reader.Close()
 	p := pipeline.New(
 		timeline.Options{

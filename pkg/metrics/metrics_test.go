@@ -32,8 +32,7 @@ func TestGolden(t *testing.T) {
 	if *update {
 		harness.Check(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	harness.Check(t, err)
+	want := harness.Must(os.ReadFile(golden))(t)
 	if got != string(want) {
 		for i, line := range strings.Split(got, "\n") {
 			if lines := strings.Split(string(want), "\n"); i >= len(lines) || lines[i] != line {
@@ -55,8 +54,7 @@ func ours(exposition string) string {
 func TestLint(t *testing.T) {
 	m := newTest(busy)
 	replay(t, m, thresholds)
-	problems, err := testutil.GatherAndLint(m.registry)
-	harness.Check(t, err)
+	problems := harness.Must(testutil.GatherAndLint(m.registry))(t)
 	for _, p := range problems {
 		t.Error(p.Metric, p.Text)
 	}
@@ -93,8 +91,7 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	got := map[string]int{}
 	for _, line := range strings.Split(text, "\n") {
 		if name, value, _ := strings.Cut(line, " "); strings.HasPrefix(name, "cniscope_operations_total{") {
-			n, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			harness.Check(t, err)
+			n := harness.Must(strconv.ParseFloat(strings.Fields(value)[0], 64))(t)
 			got[name] = int(n)
 		}
 	}

@@ -74,8 +74,7 @@ func patient(t *testing.T) *listening {
 	t.Helper()
 	ok := func() (string, bool) { return "ok", true }
 	h := Checks{ok, ok}.with(newTest(busy).Handler())
-	s, err := listen(Where{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler))
-	harness.Check(t, err)
+	s := harness.Must(listen(Where{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler)))(t)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
@@ -90,8 +89,7 @@ func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := patient(t)
 			for range each {
-				c, err := net.Dial("tcp", s.Address())
-				harness.Check(t, err)
+				c := harness.Must(net.Dial("tcp", s.Address()))(t)
 				defer c.Close()
 				hold(c.(*net.TCPConn))
 			}
@@ -132,8 +130,7 @@ func TestWhoGivesWay(t *testing.T) {
 	var far []net.Conn
 	for range placesMax {
 		far = append(far, dial())
-		c, err := p.Accept()
-		harness.Check(t, err)
+		c := harness.Must(p.Accept())(t)
 		all = append(all, c.(*place))
 	}
 	begins := time.Now().Add(-time.Hour)
@@ -180,8 +177,7 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 			"HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := net.Dial("tcp", s.Address())
-			harness.Check(t, err)
+			c := harness.Must(net.Dial("tcp", s.Address()))(t)
 			defer c.Close()
 			harness.Check(t, ask(c, text))
 			_ = c.(*net.TCPConn).CloseWrite()
@@ -193,8 +189,7 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 
 func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p = &places{listener: l.(*net.TCPListener)}
 	t.Cleanup(func() {
 		_ = p.Close()
@@ -203,8 +198,7 @@ func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 		}
 	})
 	return p, func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}

@@ -93,14 +93,12 @@ func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	path, mine := secure(t, false)
 	ok := func() (string, bool) { return "ok", true }
 	where := Where{Listen: "127.0.0.1:0", WebConfig: path, User: peer.UID}
-	s, err := listen(where, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
-	harness.Check(t, err)
+	s := harness.Must(listen(where, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler)))(t)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
 	for i := range placesMax + 50 {
-		c, err := net.Dial("tcp", s.Address())
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("tcp", s.Address()))(t)
 		defer c.Close()
 		if i%2 == 0 {
 			_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the start of a ClientHello
@@ -129,13 +127,11 @@ func TestABrokenWebConfigurationServesNobody(t *testing.T) {
 func TestAHandshakeHasALimitedLength(t *testing.T) {
 	path, _ := secure(t, false)
 	where := Where{Listen: "127.0.0.1:0", WebConfig: path, User: peer.UID}
-	s, err := listen(where, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-	harness.Check(t, err)
+	s := harness.Must(listen(where, http.NotFoundHandler(), slog.New(slog.DiscardHandler)))(t)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
-	c, err := net.Dial("tcp", s.Address())
-	harness.Check(t, err)
+	c := harness.Must(net.Dial("tcp", s.Address()))(t)
 	defer c.Close()
 	const each = 8 << 10
 	hello := []byte{1, 0, 0xff, 0xff} // a ClientHello of 65,535 bytes

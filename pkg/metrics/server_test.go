@@ -19,9 +19,8 @@ func serve(t *testing.T, ok bool) *Server {
 	t.Helper()
 	alive := func() (string, bool) { return "ok", ok }
 	ready := func() (string, bool) { return "kernel probe: attached\nnri: off", ok }
-	s, err := Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready},
-		slog.New(slog.DiscardHandler))
-	harness.Check(t, err)
+	s := harness.Must(Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready},
+		slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -58,8 +57,7 @@ func TestServer(t *testing.T) {
 			if test.header != "" {
 				r.Header.Set("X-Long", test.header)
 			}
-			answer, err := http.DefaultClient.Do(r)
-			harness.Check(t, err)
+			answer := harness.Must(http.DefaultClient.Do(r))(t)
 			defer answer.Body.Close()
 			body, _ := io.ReadAll(answer.Body)
 			if answer.StatusCode != test.status || !strings.Contains(string(body), test.body) {

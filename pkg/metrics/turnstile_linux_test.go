@@ -23,8 +23,7 @@ import (
 func TestAScraperAmongStrangersThatConnect(t *testing.T) {
 	harness.Root(t)
 	const strangers = waitingMax + 50
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	q := newTurnstile(l.(*net.TCPListener), Where{User: peer.UID}.source)
 	defer q.Close()
 	var refused atomic.Int32
@@ -42,8 +41,7 @@ func TestAScraperAmongStrangersThatConnect(t *testing.T) {
 	scraper := dialAs(t, 0, 1, l.Addr().String())[0]
 	untilRefused(strangers - waitingMax)
 	for n := 1; ; n++ {
-		c, err := q.AcceptTCP()
-		harness.Check(t, err)
+		c := harness.Must(q.AcceptTCP())(t)
 		defer c.Close()
 		if c.RemoteAddr().String() == scraper.LocalAddr().String() {
 			return
@@ -67,8 +65,7 @@ func TestAPasswordIsOfAUser(t *testing.T) {
 		users <- uid
 		return uid, ok
 	}}
-	s, err := Serve(where, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
-	harness.Check(t, err)
+	s := harness.Must(Serve(where, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler)))(t)
 	defer func() { _ = s.Close(context.Background()) }()
 	stranger := dialAs(t, 65534, 1, s.Address())[0]
 	_, err = io.WriteString(stranger, "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp4\r\n\r\n")

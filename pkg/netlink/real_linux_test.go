@@ -25,8 +25,7 @@ type sent struct {
 // strace showed them, with the expected requests.
 func real(t testing.TB) (all []sent) {
 	t.Helper()
-	file, err := os.ReadFile("testdata/messages.txt")
-	harness.Check(t, err)
+	file := harness.Must(os.ReadFile("testdata/messages.txt"))(t)
 	command := ""
 	for line := range strings.Lines(string(file)) {
 		line = strings.TrimSuffix(line, "\n")

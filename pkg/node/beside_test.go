@@ -29,8 +29,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	o := config.Default()
 	o.State.Dir = t.TempDir()
 	s := settings.Of(o, record.Host().BootID, "test")
-	header, err := s.Header()
-	harness.Check(t, err)
+	header := harness.Must(s.Header())(t)
 	told, end := context.WithCancel(t.Context())
 	answerAt(t, o.State.Dir, control.Handlers{ReadHandlers: control.ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 		out, err := record.NewWriter(w, header)
@@ -81,8 +80,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 // answer, is not waited for as one that is behind, nor said to be.
 func TestARecordingEndsWithoutTicks(t *testing.T) {
 	o := config.Default()
-	header, err := settings.Of(o, record.Host().BootID, "test").Header()
-	harness.Check(t, err)
+	header := harness.Must(settings.Of(o, record.Host().BootID, "test").Header())(t)
 	for name, answers := range map[string]bool{"no ticks": true, "no answer": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,8 +180,7 @@ func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
 // recording is a node without consumers, and the context of one who records.
 func recording(t *testing.T) (n *node, over context.Context, end func()) {
 	t.Helper()
-	n, err := newNode(config.Default(), "test", slog.New(slog.DiscardHandler), &slog.LevelVar{})
-	harness.Check(t, err)
+	n = harness.Must(newNode(config.Default(), "test", slog.New(slog.DiscardHandler), &slog.LevelVar{}))(t)
 	over, end = context.WithCancel(t.Context())
 	return n, over, end
 }
@@ -208,8 +205,7 @@ func (*httpBody) WriteHeader(int)     {}
 // answerAt answers in a state folder, as a running cniscope does, until the test is over.
 func answerAt(t *testing.T, dir string, h control.Handlers) {
 	t.Helper()
-	l, err := control.Listen(dir)
-	harness.Check(t, err)
+	l := harness.Must(control.Listen(dir))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {

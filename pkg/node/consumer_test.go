@@ -43,8 +43,7 @@ func (a *audience) Result(pipeline.Result) {
 // recorded returns the events of a recording, and how many operations they complete.
 func recorded(t *testing.T) (events []event.Event, operations int) {
 	t.Helper()
-	in, err := record.Open(t.Context(), "../../examples/recordings/three-pods.rec")
-	harness.Check(t, err)
+	in := harness.Must(record.Open(t.Context(), "../../examples/recordings/three-pods.rec"))(t)
 	defer in.Close()
 	p := settings.Of(config.Default(), "boot", "test").Pipeline("boot")
 	for e, err := in.Next(); !errors.Is(err, io.EOF); e, err = in.Next() {

@@ -43,7 +43,7 @@ func TestAnEndpointThatRepeatsTheCredentialsIsNotQuoted(t *testing.T) {
 	for _, spell := range spelled.Ways() {
 		backend.Ways = append(backend.Ways, spell)
 	}
-	o, err := config.Parse("test.toml", []byte(`[export.otlp]
+	o := harness.Must(config.Parse("test.toml", []byte(`[export.otlp]
 endpoint = "http://`+otlptest.Backend(t, "127.0.0.1:0", backend)+`"
 headers = { authorization = "Bearer `+token+`" }
 [metrics]
@@ -52,8 +52,7 @@ listen = "127.0.0.1:0"
 socket = "`+t.TempDir()+`/none.sock"
 [nri]
 enabled = false
-`))
-	harness.Check(t, err)
+`)))(t)
 	said := &buffer{}
 	clean := func(what, text string) {
 		t.Helper()
@@ -64,8 +63,7 @@ enabled = false
 		}
 	}
 
-	n, err := newNode(o, "test", slog.New(slog.NewTextHandler(said, nil)), &slog.LevelVar{})
-	harness.Check(t, err)
+	n := harness.Must(newNode(o, "test", slog.New(slog.NewTextHandler(said, nil)), &slog.LevelVar{}))(t)
 	t.Cleanup(func() { n.close(context.Background(), false) })
 	sources := &observer{log: n.log, sources: []source.Source{}}
 	n.telemetry = serveTelemetry(o, n, sources)

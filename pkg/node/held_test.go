@@ -23,15 +23,13 @@ func inFolder(t *testing.T, dir string) (options *config.Live, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "cniscope.toml")
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600))
-	options, err := config.Open(config.Source{Base: config.Default(), Path: file})
-	harness.Check(t, err)
+	options = harness.Must(config.Open(config.Source{Base: config.Default(), Path: file}))(t)
 	return options, file
 }
 
 func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 	dir := t.TempDir()
-	release, err := lock.Take(dir, "in a pod")
-	harness.Check(t, err)
+	release := harness.Must(lock.Take(dir, "in a pod"))(t)
 	socket := manager(t, 20*time.Millisecond)
 	l := newLife(t.Context(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	taken := make(chan error, 1)
@@ -64,8 +62,7 @@ func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 
 func TestAServiceThatWaitsEndsWhenItIsTold(t *testing.T) {
 	dir := t.TempDir()
-	release, err := lock.Take(dir, "in a pod")
-	harness.Check(t, err)
+	release := harness.Must(lock.Take(dir, "in a pod"))(t)
 	defer release()
 	socket := manager(t, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())

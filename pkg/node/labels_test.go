@@ -32,8 +32,7 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 		"[trace]\nlabels = [\"app.kubernetes.io/*\", \"a?p\"]": {"app", "app.kubernetes.io/name"},
 		"[trace]\nlabels = [\"*\"]":                            {"app", "team"},
 	} {
-		o, err := config.Parse("test.toml", []byte(toml))
-		harness.Check(t, err)
+		o := harness.Must(config.Parse("test.toml", []byte(toml)))(t)
 		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, labels: o.Trace.Labels, programs: programs.New(programs.Node{})}
 		var got []string
 		if err := n.run(t.Context(), func(e event.Event) {

@@ -26,8 +26,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	kept := known.Document()
 	learned.Open(o, quiet).Save(t.Context(), kept)
 	o.Slow.Baseline = false
-	n, err := newNode(o, "test", quiet, &slog.LevelVar{})
-	harness.Check(t, err)
+	n := harness.Must(newNode(o, "test", quiet, &slog.LevelVar{}))(t)
 	expect := func(when string, want *baseline.Document, size int) {
 		t.Helper()
 		var s settings.Settings

@@ -44,8 +44,7 @@ func TestFoldersOfTheNodeGoWithThePod(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "empty")); err != nil {
 		t.Fatalf("a service has removed its folder: %v", err)
 	}
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", firstProcess, pod, dir, self, t.TempDir())
 	cmd.Env = append(os.Environ(), "CNISCOPE_TEST_LEAVE="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {

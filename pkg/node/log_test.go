@@ -19,8 +19,7 @@ func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 	r, w, err := os.Pipe() // holds 64 KiB
 	harness.Check(t, err)
 	out := newLogFile(w)
-	n, err := newNode(config.Default(), "test", out.logger("json"), out.level)
-	harness.Check(t, err)
+	n := harness.Must(newNode(config.Default(), "test", out.logger("json"), out.level))(t)
 	n.consume(config.Default())
 	for i := range 300 {
 		n.take(event.Event{Body: &event.Degraded{Feature: fmt.Sprint("feature ", i), Reason: strings.Repeat("because ", 100)}})
@@ -36,8 +35,7 @@ func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 func TestALineThatOthersCauseIsBounded(t *testing.T) {
 	var text bytes.Buffer
 	out := newLogFile(&text)
-	n, err := newNode(config.Default(), "test", out.logger("text"), out.level)
-	harness.Check(t, err)
+	n := harness.Must(newNode(config.Default(), "test", out.logger("text"), out.level))(t)
 	for i := range 10_000 {
 		if i%(queueMin/2) == 0 {
 			settle(t, n)

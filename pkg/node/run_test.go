@@ -13,8 +13,7 @@ import (
 func TestOptionsAreAppliedWithoutAnEvent(t *testing.T) {
 	level := &slog.LevelVar{}
 	o := config.Default()
-	n, err := newNode(o, "test", slog.New(slog.DiscardHandler), level)
-	harness.Check(t, err)
+	n := harness.Must(newNode(o, "test", slog.New(slog.DiscardHandler), level))(t)
 	defer n.close(t.Context(), false)
 	o.Log.Level = "debug"
 	for _, o.Sampling.Ratio = range []float64{0.1, 0.2, 0.3} {

@@ -59,8 +59,7 @@ func TestWhatTookTheProgramsPlaceIsNotExecuted(t *testing.T) {
 	if out, err := exec.Command("cp", self, installed).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	running, err := os.Open(installed)
-	harness.Check(t, err)
+	running := harness.Must(os.Open(installed))(t)
 	defer func() { _ = running.Close() }()
 	next := installed + ".new"
 	harness.Check(t, errors.Join(os.WriteFile(next, []byte("#!/bin/sh\necho the next version\n"), 0o755), os.Rename(next, installed)))
@@ -78,8 +77,7 @@ func withSlack(t *testing.T, slack time.Duration, do func()) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	harness.Check(t, err)
+	before := harness.Must(unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0))(t)
 	harness.Check(t, unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0))
 	do()
 	harness.Check(t, unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0))

@@ -22,8 +22,7 @@ import (
 func manager(t *testing.T, watchdog time.Duration) *net.UnixConn {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	harness.Check(t, err)
+	socket := harness.Must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	t.Cleanup(func() { _ = socket.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", fmt.Sprint(watchdog.Microseconds()))
@@ -34,8 +33,7 @@ func manager(t *testing.T, watchdog time.Duration) *net.UnixConn {
 func hear(t *testing.T, socket *net.UnixConn) string {
 	t.Helper()
 	state := make([]byte, 64)
-	n, err := socket.Read(state)
-	harness.Check(t, err)
+	n := harness.Must(socket.Read(state))(t)
 	return string(state[:n])
 }
 

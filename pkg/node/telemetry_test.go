@@ -53,17 +53,14 @@ func TestPulse(t *testing.T) {
 // observed is a node without sources: a recording is what it observes.
 func observed(t *testing.T, toml string) (*node, *observer) {
 	t.Helper()
-	o, err := config.Parse("test.toml", []byte(toml))
-	harness.Check(t, err)
-	n, err := newNode(o, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), &slog.LevelVar{})
-	harness.Check(t, err)
+	o := harness.Must(config.Parse("test.toml", []byte(toml)))(t)
+	n := harness.Must(newNode(o, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), &slog.LevelVar{}))(t)
 	t.Cleanup(func() { n.close(context.Background(), false) })
 	sources := &observer{log: n.log, sources: []source.Source{probe.NewSource(probe.Options{}, nil)}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
 	n.consume(o)
-	reader, err := record.Open(t.Context(), "../../examples/recordings/three-pods.rec")
-	harness.Check(t, err)
+	reader := harness.Must(record.Open(t.Context(), "../../examples/recordings/three-pods.rec"))(t)
 	defer reader.Close()
 	for {
 		e, err := reader.Next()
@@ -87,11 +84,9 @@ func ask(t *testing.T, n *node, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.telemetry.server.Address()+path, nil)
 	harness.Check(t, err)
-	answer, err := http.DefaultClient.Do(r)
-	harness.Check(t, err)
+	answer := harness.Must(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	harness.Check(t, err)
+	body := harness.Must(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(body)
 }
 

@@ -20,8 +20,7 @@ import (
 func install(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(dir, "plugins"), 0o700),
 		os.Mkdir(filepath.Join(dir, "conf.d"), 0o700),
@@ -52,10 +51,8 @@ func TestPreinstalled(t *testing.T) {
 
 func TestCutOffPreinstalledComesBack(t *testing.T) {
 	dir := install(t)
-	pair, err := nrinet.NewSocketPair()
-	harness.Check(t, err)
-	ours, err := pair.LocalConn()
-	harness.Check(t, err)
+	pair := harness.Must(nrinet.NewSocketPair())(t)
+	ours := harness.Must(pair.LocalConn())(t)
 	cmd := exec.Command(filepath.Join(dir, "plugins", "42-cniscope"))
 	cmd.Env = []string{api.PluginNameEnvVar + "=cniscope", api.PluginIdxEnvVar + "=42", api.PluginSocketEnvVar + "=3"}
 	cmd.ExtraFiles = []*os.File{pair.PeerFile()}
@@ -98,8 +95,7 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 }
 
 func TestInheritedSocketIsChecked(t *testing.T) {
-	file, err := os.Open(os.DevNull)
-	harness.Check(t, err)
+	file := harness.Must(os.Open(os.DevNull))(t)
 	defer file.Close()
 	for _, value := range []string{"", "x", "-1", "2", "65000", "99999999999"} {
 		if c, err := fromEnvironment(value); err == nil {

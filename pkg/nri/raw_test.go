@@ -27,13 +27,10 @@ func speak(t *testing.T, c net.Conn) *raw {
 	t.Helper()
 	r := &raw{mux: multiplex.Multiplex(c), registered: make(chan string, 1)}
 	t.Cleanup(func() { r.mux.Close() })
-	out, err := r.mux.Open(multiplex.PluginServiceConn)
-	harness.Check(t, err)
+	out := harness.Must(r.mux.Open(multiplex.PluginServiceConn))(t)
 	r.plugin = api.NewPluginClient(ttrpc.NewClient(out))
-	in, err := r.mux.Listen(multiplex.RuntimeServiceConn)
-	harness.Check(t, err)
-	server, err := ttrpc.NewServer()
-	harness.Check(t, err)
+	in := harness.Must(r.mux.Listen(multiplex.RuntimeServiceConn))(t)
+	server := harness.Must(ttrpc.NewServer())(t)
 	t.Cleanup(func() { server.Close() })
 	api.RegisterRuntimeService(server, r)
 	go func() { _ = server.Serve(context.Background(), in) }()
@@ -63,8 +60,7 @@ func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.Configur
 
 func listen(t *testing.T, dir string, serve func(net.Conn)) net.Listener {
 	t.Helper()
-	l, err := net.Listen("unix", filepath.Join(dir, "nri.sock"))
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", filepath.Join(dir, "nri.sock")))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -34,10 +34,9 @@ const patience = 30 * time.Second
 
 func spans(t *testing.T) [][]byte {
 	t.Helper()
-	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+	data := harness.Must(proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "a"}}}},
-	}}})
-	harness.Check(t, err)
+	}}}))(t)
 	return [][]byte{data}
 }
 
@@ -46,8 +45,7 @@ func newClient(t *testing.T, o Options) *Client {
 	if o.Timeout == 0 {
 		o.Timeout = patience
 	}
-	c, err := New(o)
-	harness.Check(t, err)
+	c := harness.Must(New(o))(t)
 	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	return c
 }
@@ -67,12 +65,9 @@ func collect(t *testing.T, path string, c *otlptest.Collector, secure *tls.Confi
 }
 
 func TestOTLPArrivesOverEveryTransport(t *testing.T) {
-	ca, err := harness.NewAuthority()
-	harness.Check(t, err)
-	server, err := ca.Issue("server", time.Hour)
-	harness.Check(t, err)
-	client, err := ca.Issue("cniscope", time.Hour)
-	harness.Check(t, err)
+	ca := harness.Must(harness.NewAuthority())(t)
+	server := harness.Must(ca.Issue("server", time.Hour))(t)
+	client := harness.Must(ca.Issue("cniscope", time.Hour))(t)
 	serverTLS := &tls.Config{Certificates: []tls.Certificate{server}}
 	mutual := &tls.Config{
 		Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert,
@@ -166,9 +161,8 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 }
 
 func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
-	busy, err := status.New(codes.ResourceExhausted,
-		"busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
-	harness.Check(t, err)
+	busy := harness.Must(status.New(codes.ResourceExhausted,
+		"busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)}))(t)
 	const rejected, again, later, part = "rejected", "again", "later", "part"
 	tests := []struct {
 		name    string

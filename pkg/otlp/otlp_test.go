@@ -101,8 +101,7 @@ func TestCodesHaveOneMeaning(t *testing.T) {
 			want = rejected
 		}
 		s := status.New(code, "no")
-		pause, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)})
-		harness.Check(t, err)
+		pause := harness.Must(s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)}))(t)
 		harness.Equal(t, meaning(s.Err()), want, code)
 		harness.Equal(t, meaning(pause.Err()), slowed, code, "with a pause")
 	}

@@ -19,8 +19,7 @@ import (
 // proxied returns the environment's proxy. ended receives when one of its connections has ended.
 func proxied(t *testing.T, proxy func(c net.Conn, asked *http.Request)) (at *url.URL, ended chan struct{}) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	ended = make(chan struct{}, 100)
 	go func() {
@@ -46,18 +45,15 @@ func proxied(t *testing.T, proxy func(c net.Conn, asked *http.Request)) (at *url
 const far = "otlp.example.com:4317"
 
 func TestSpansGoThroughTheProxy(t *testing.T) {
-	ca, err := harness.NewAuthority()
-	harness.Check(t, err)
-	pair, err := ca.Issue("server", time.Hour)
-	harness.Check(t, err)
+	ca := harness.Must(harness.NewAuthority())(t)
+	pair := harness.Must(ca.Issue("server", time.Hour))(t)
 	collector := collect(t, "", &otlptest.Collector{}, &tls.Config{Certificates: []tls.Certificate{pair}})
 	proxied(t, func(c net.Conn, asked *http.Request) {
 		if asked.Method != http.MethodConnect || asked.Host != far ||
 			asked.Header.Get("Proxy-Authorization") != "Basic dXNlcjpwYXNz" {
 			t.Errorf("%s %s %v", asked.Method, asked.Host, asked.Header)
 		}
-		to, err := net.Dial("tcp", collector.Addr)
-		harness.Check(t, err)
+		to := harness.Must(net.Dial("tcp", collector.Addr))(t)
 		defer to.Close()
 		_, _ = io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n")
 		go func() { _, _ = io.Copy(to, c) }()

@@ -13,19 +13,16 @@ import (
 func TestAConnectionThatNobodyAccepts(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
-			l, err := net.Listen(network, address)
-			harness.Check(t, err)
+			l := harness.Must(net.Listen(network, address))(t)
 			defer l.Close()
-			c, err := net.Dial(network, l.Addr().String())
-			harness.Check(t, err)
+			c := harness.Must(net.Dial(network, l.Addr().String()))(t)
 			defer c.Close()
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			if Accepted(short, c) {
 				t.Error("nobody has accepted it")
 			}
-			served, err := l.Accept()
-			harness.Check(t, err)
+			served := harness.Must(l.Accept())(t)
 			if !Accepted(t.Context(), c) {
 				t.Error("somebody has accepted it")
 			}

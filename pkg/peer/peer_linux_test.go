@@ -13,8 +13,7 @@ import (
 )
 
 func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
-	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	harness.Check(t, err)
+	l := harness.Must(net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	other := exec.Command("sleep", "60")
@@ -38,8 +37,7 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 			harness.Check(t, err)
 			defer unix.Close(fd)
 			harness.Check(t, unix.Connect(fd, socket.to))
-			c, err := l.AcceptTCP()
-			harness.Check(t, err)
+			c := harness.Must(l.AcceptTCP())(t)
 			defer c.Close()
 			if err := Owned([]*net.TCPConn{c}, []int{os.Getpid()})[0]; err != nil {
 				t.Errorf("our own connection: %v", err)
@@ -52,16 +50,13 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 }
 
 func TestWhoHadThePortBeforeIsGone(t *testing.T) {
-	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	harness.Check(t, err)
+	l := harness.Must(net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	defer l.Close()
 	pair := func(d net.Dialer) (client, server *net.TCPConn) {
 		t.Helper()
-		c, err := d.Dial("tcp", l.Addr().String())
-		harness.Check(t, err)
+		c := harness.Must(d.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = c.Close() })
-		s, err := l.AcceptTCP()
-		harness.Check(t, err)
+		s := harness.Must(l.AcceptTCP())(t)
 		t.Cleanup(func() { _ = s.Close() })
 		return c.(*net.TCPConn), s
 	}

@@ -30,13 +30,10 @@ func TestWhereAStreamLeadsTo(t *testing.T) {
 	} {
 		for _, accepted := range []bool{false, true} {
 			name, _, _ := strings.Cut(network, ",")
-			l, err := net.Listen(name, address)
-			harness.Check(t, err)
-			c, err := net.Dial(name, l.Addr().String())
-			harness.Check(t, err)
+			l := harness.Must(net.Listen(name, address))(t)
+			c := harness.Must(net.Dial(name, l.Addr().String()))(t)
 			if accepted {
-				other, err := l.Accept()
-				harness.Check(t, err)
+				other := harness.Must(l.Accept())(t)
 				defer other.Close()
 			}
 			inode := inodeOf(t, c)
@@ -53,8 +50,7 @@ func TestWhereAStreamLeadsTo(t *testing.T) {
 func TestAListOfSocketsIsCut(t *testing.T) {
 	const sockets = 500 // more than one message of the kernel
 	for range sockets {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		harness.Check(t, err)
+		l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer l.Close()
 	}
 	request := make([]byte, requestSize)

@@ -38,8 +38,7 @@ func insideSound(t *testing.T, im *model.Image) {
 }
 
 func TestWhateverComesInWhateverOrder(t *testing.T) {
-	m, err := registry.Load()
-	harness.Check(t, err)
+	m := harness.Must(registry.Load())(t)
 	seen := map[string]bool{}
 	for seed := range uint16(300) {
 		for _, r := range streamed(t, binary.BigEndian.AppendUint16(nil, seed)) {

@@ -99,8 +99,7 @@ func TestNothingIsMadeBelowWhatIsNotOurs(t *testing.T) {
 
 func TestAFolderThatIsMadeIsItsOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
-	root, err := Dir(dir)
-	harness.Check(t, err)
+	root := harness.Must(Dir(dir))(t)
 	defer root.Close()
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
@@ -119,8 +118,7 @@ func TestAFileThatOthersCouldHaveOpenIsRefused(t *testing.T) {
 		"somebody else's":   {func(p string) error { return os.Chown(p, nobody, nobody) }, "belongs to uid 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600)
-			harness.Check(t, err)
+			f := harness.Must(os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600))(t)
 			defer f.Close()
 			if err := test.change(f.Name()); errors.Is(err, os.ErrPermission) {
 				t.Skip(err)

@@ -84,12 +84,10 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 // ownerRunning returns the owner of a running program's files in /proc: root if it is hidden.
 func ownerRunning(t *testing.T, mode os.FileMode, user uint32) uint32 {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "hidden") // t.TempDir is only for root
-	harness.Check(t, err)
+	dir := harness.Must(os.MkdirTemp("", "hidden"))(t) // t.TempDir is only for root
 	defer os.RemoveAll(dir)
 	harness.Check(t, os.Chmod(dir, 0o755))
-	sleep, err := os.ReadFile("/bin/sleep")
-	harness.Check(t, err)
+	sleep := harness.Must(os.ReadFile("/bin/sleep"))(t)
 	harness.Check(t, os.WriteFile(dir+"/sleep", sleep, mode))
 	c := exec.CommandContext(t.Context(), dir+"/sleep", "600")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

@@ -220,8 +220,7 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	startAgent(t, address)
 	o := observe(t, func(*observed) {
-		c, err := net.Dial("unix", address)
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("unix", address))(t)
 		defer c.Close()
 		_, _ = c.Read(make([]byte, 1))
 	})

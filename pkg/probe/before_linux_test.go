@@ -28,8 +28,7 @@ func openBefore(t *testing.T, network string) *opened {
 	if network == "tcp" {
 		address = "127.0.0.1:0"
 	}
-	l, err := net.Listen(network, address)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen(network, address))(t)
 	t.Cleanup(func() { l.Close() })
 	b := &opened{network: network, listener: l, cmd: acting(t, "dial", network+" "+l.Addr().String())}
 	b.cmd.Env = append(slices.DeleteFunc(b.cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND=STATUS")
@@ -42,8 +41,7 @@ func (b *opened) hasDialled(t *testing.T) bool {
 		all, err := os.ReadFile("/proc/net/unix")
 		return err == nil && strings.Count(string(all), b.listener.Addr().String()+"\n") == 2
 	}
-	all, err := os.ReadFile("/proc/net/tcp")
-	harness.Check(t, err)
+	all := harness.Must(os.ReadFile("/proc/net/tcp"))(t)
 	const established = "01"
 	local := fmt.Sprintf(":%04X", b.listener.Addr().(*net.TCPAddr).Port)
 	return slices.ContainsFunc(strings.Split(string(all), "\n"), func(line string) bool {
@@ -82,8 +80,7 @@ func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	given, err := net.Dial("unix", b.listener.Addr().String())
 	harness.Check(t, err)
 	defer given.Close()
-	asFile, err := given.(*net.UnixConn).File()
-	harness.Check(t, err)
+	asFile := harness.Must(given.(*net.UnixConn).File())(t)
 	defer asFile.Close()
 	b.cmd.ExtraFiles = []*os.File{asFile}
 	_, err = b.listener.Accept()
@@ -104,8 +101,7 @@ func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
 func (b *opened) isServed(t *testing.T, o *observed) {
 	t.Helper()
 	harness.Check(t, b.cmd.Start())
-	c, err := b.listener.Accept()
-	harness.Check(t, err)
+	c := harness.Must(b.listener.Accept())(t)
 	openGate(t, o)
 	connect := b.ends(t, o, c)
 	accepts := all[*event.Accept](o)
@@ -121,8 +117,7 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 			harness.Check(t, b.cmd.Start())
 			harness.Until(t, "it connects", func() bool { return b.hasDialled(t) })
 			openGate(t, o)
-			c, err := b.listener.Accept()
-			harness.Check(t, err)
+			c := harness.Must(b.listener.Accept())(t)
 			connect := b.ends(t, o, c)
 			if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
 				t.Errorf("%s, accepts: %s", network, printed(o, all[*event.Accept](o)))
@@ -138,8 +133,7 @@ func TestWhatAnAgentBeganBeforeTheGateOpensIsFound(t *testing.T) {
 		b := openBefore(t, network)
 		observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
 			harness.Check(t, b.cmd.Start())
-			c, err := b.listener.Accept()
-			harness.Check(t, err)
+			c := harness.Must(b.listener.Accept())(t)
 			work := exec.Command(script)
 			harness.Check(t, work.Start())
 			defer func() { _, _ = work.Process.Kill(), work.Wait() }()

@@ -94,8 +94,7 @@ func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 		"by unix, and is told things": {"unix", "-", "reader"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "public")
-			harness.Check(t, err)
+			dir := harness.Must(os.MkdirTemp("", "public"))(t)
 			t.Cleanup(func() { os.RemoveAll(dir) })
 			harness.Check(t, os.Chmod(dir, 0o777))
 			address, from := filepath.Join(dir, "public.sock"), test.from

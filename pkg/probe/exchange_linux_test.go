@@ -117,8 +117,7 @@ func startTalker(t *testing.T, act, argument string, env ...string) *os.Process 
 
 func startAct(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env ...string) *os.Process {
 	t.Helper()
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	if attr != nil { // without access to the test's folder
 		self = "/proc/self/exe"
 	}

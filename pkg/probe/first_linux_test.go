@@ -17,11 +17,9 @@ func TestAFirstConnectionIsToldByItsEnd(t *testing.T) {
 	pod.ip("link set lo up")
 	var c net.Conn
 	pod.in(func() {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		harness.Check(t, err)
+		l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		t.Cleanup(func() { l.Close() })
-		c, err = net.Dial("tcp", l.Addr().String())
-		harness.Check(t, err)
+		c = harness.Must(net.Dial("tcp", l.Addr().String()))(t)
 	})
 	cmd := plugin(t, "late", "nsenter --net="+pod.path+" true")
 	o := observe(t, func(o *observed) {

@@ -43,8 +43,7 @@ func (o *observed) forks() (all []*event.Fork) {
 // runs lets a forker run both commands, and lives until they are reported.
 func (o *observed) runs(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	stdin, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	stdin := harness.Must(cmd.StdinPipe())(t)
 	harness.Check(t, cmd.Start())
 	harness.Until(t, "both commands have run", func() bool { return len(o.forks()) >= 2 })
 	stdin.Close()

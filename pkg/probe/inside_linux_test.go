@@ -80,8 +80,7 @@ func TestMain(m *testing.M) {
 func acting(t *testing.T, act, argument string) *exec.Cmd {
 	t.Helper()
 	cmd := plugin(t, act, "")
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	harness.Check(t, os.Remove(cmd.Path))
 	harness.Check(t, os.Symlink(self, cmd.Path))
 	cmd.Env = append(cmd.Env, "ARGUMENT="+argument)
@@ -121,8 +120,7 @@ func samePath(left, path string) bool {
 
 func TestALockThatSomebodyHas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "xtables.lock")
-	holder, err := os.Create(file)
-	harness.Check(t, err)
+	holder := harness.Must(os.Create(file))(t)
 	defer holder.Close()
 	harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 	cmd := acting(t, "lock", file)
@@ -243,8 +241,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 
 func serve(t *testing.T, network, address string) string {
 	t.Helper()
-	l, err := net.Listen(network, address)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen(network, address))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -293,8 +290,7 @@ func TestAPeerThatRefuses(t *testing.T) {
 
 func serveAndStop(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }

@@ -25,12 +25,10 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 	harness.Check(t, tied.Start(other))
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	file := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
-	peer, err := os.Readlink(file)
-	harness.Check(t, err)
+	peer = harness.Must(os.Readlink(file))(t)
 	cmd := plugin(t, "network", "read go\n"+script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	cmd.Env = append(cmd.Env, "PEER="+file, "HELPER="+self)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints

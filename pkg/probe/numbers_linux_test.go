@@ -10,8 +10,7 @@ import (
 )
 
 func TestNumbersOfAPIDNamespaceOfOurOwn(t *testing.T) {
-	self, err := procfs.StatOf(os.Getpid())
-	harness.Check(t, err)
+	self := harness.Must(procfs.StatOf(os.Getpid()))(t)
 	key := kernel.Key{Tgid: 1 << 21, Start: uint64(self.Start), Pid: uint32(os.Getpid())}
 	now, lists := int64(1e9), 0
 	var all []kernel.Key

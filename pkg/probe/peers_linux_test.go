@@ -113,8 +113,7 @@ var dialers = map[string]func(string) error{
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -127,8 +126,7 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// It listens and never accepts.
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			harness.Check(t, err)
+			l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			_, port, _ := net.SplitHostPort(l.Addr().String())
 			client := freePort(t)
@@ -167,8 +165,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
 		for _, another := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, another one: %v", network, another), func(t *testing.T) {
-				l, err := net.Listen(network, address)
-				harness.Check(t, err)
+				l := harness.Must(net.Listen(network, address))(t)
 				defer l.Close()
 				o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
 					cmd := acting(t, "dial", network+" "+l.Addr().String())
@@ -182,8 +179,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 							harness.Check(t, p.kernel.Inside.Conns.Put(sk, &c))
 						}
 					}
-					answer, err := l.Accept()
-					harness.Check(t, err)
+					answer := harness.Must(l.Accept())(t)
 					_, _ = answer.Write([]byte("x"))
 					answer.Close()
 					harness.Check(t, cmd.Wait())
@@ -250,8 +246,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 
 func TestADatagramSocketCallsNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	l, err := net.ListenPacket("unixgram", path)
-	harness.Check(t, err)
+	l := harness.Must(net.ListenPacket("unixgram", path))(t)
 	defer l.Close()
 	if c := all[*event.Connect](run(t, acting(t, "datagrams", path))); len(c) != 0 {
 		t.Errorf("%+v", c[0])

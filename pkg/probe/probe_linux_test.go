@@ -220,8 +220,7 @@ func entryOf(p *Probe, pid int) (entry kernel.LifeProcess, ok bool) {
 
 func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	cmd := plugin(t, "hung", "sleep 60; true")
-	stdin, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	stdin := harness.Must(cmd.StdinPipe())(t)
 	defer stdin.Close()
 	harness.Check(t, cmd.Start())
 	harness.Until(t, "it sleeps", func() bool { return slices.Contains(childrenOf(cmd.Process.Pid), "sleep") })

@@ -65,8 +65,7 @@ func TestProgramsAreSeenWithWhatTheyAreAttachedTo(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
-	cgroup, err := os.MkdirTemp(root, "cniscope-test-")
-	harness.Check(t, err)
+	cgroup := harness.Must(os.MkdirTemp(root, "cniscope-test-"))(t)
 	t.Cleanup(func() { _ = os.Remove(cgroup) })
 	o := run(t, acting(t, "programs", cgroup))
 	var got []string

@@ -202,8 +202,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 
 func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
 	dir := openFolder(t)
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	server, address := filepath.Join(dir, "agent"), filepath.Join(dir, "agent.sock")
 	harness.Check(t, os.Symlink(self, server))
 	greedy := plugin(t, "greedy", fmt.Sprintf(
@@ -241,8 +240,7 @@ func (o *observed) lost() (n uint64) {
 
 func TestAccountsGoWithTheirRoots(t *testing.T) {
 	cmd := plugin(t, "several", "(sleep 0.05; true) & read go; wait")
-	goes, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	goes := harness.Must(cmd.StdinPipe())(t)
 	observeProbe(t, Options{}, func(p *Probe, o *observed) {
 		harness.Check(t, cmd.Start())
 		harness.Until(t, "it has an account", func() bool { return accountsOf(p, o) == 1 })

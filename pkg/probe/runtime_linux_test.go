@@ -87,8 +87,7 @@ func runtimeAct(argument string) error {
 
 func actCommand(t testing.TB, act string) []string {
 	t.Helper()
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	name := filepath.Join(t.TempDir(), act)
 	harness.Check(t, os.Symlink(self, name))
 	return []string{name}

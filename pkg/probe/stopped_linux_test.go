@@ -47,8 +47,7 @@ func bySignal(t *testing.T, pid int) func() {
 // byTracer attaches to all threads, as a debugger does.
 func byTracer(t *testing.T, pid int) func() {
 	runtime.LockOSThread() // only this thread may detach
-	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
-	harness.Check(t, err)
+	threads := harness.Must(filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*"))(t)
 	each := func(do func(tid int) error) {
 		for _, thread := range threads {
 			tid, err := strconv.Atoi(filepath.Base(thread))
@@ -92,8 +91,7 @@ func TestWhoIsStoppedWaitsForNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := acting(t, "writesfast", "")
-			out, err := cmd.StdoutPipe()
-			harness.Check(t, err)
+			out := harness.Must(cmd.StdoutPipe())(t)
 			var all []struct{ start, end int64 }
 			o := observe(t, func(*observed) {
 				harness.Check(t, cmd.Start())

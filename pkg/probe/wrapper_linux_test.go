@@ -42,8 +42,7 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := plugin(t, "wrapped", test.script)
-			self, err := os.Executable()
-			harness.Check(t, err)
+			self := harness.Must(os.Executable())(t)
 			harness.Check(t, os.Symlink(self, filepath.Join(filepath.Dir(cmd.Path), "answer")))
 			cmd.Env = append(cmd.Env, "ARGUMENT="+answerFile(t, test.answer), "CNI_BIN="+filepath.Dir(cmd.Path))
 			cmd.Stdin, cmd.Stderr = strings.NewReader(outer+"\n"), os.Stderr

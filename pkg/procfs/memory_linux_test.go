@@ -28,8 +28,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	}
 	harness.Equal(t, p.patience.hung.Load(), 2, "threads hang")
 	// An end that is open for both directions releases every reader.
-	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	harness.Check(t, err)
+	both := harness.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	_ = both.Close()
 	harness.Until(t, "no read hangs", func() bool { return p.patience.hung.Load() == 0 })
 	p.patience.Each = time.Hour
@@ -57,12 +56,10 @@ type prctlMap struct {
 
 // Before: a process without any right made its environment gigabytes, which every reader took into memory.
 func TestADeclaredEnvironmentIsReadToABound(t *testing.T) {
-	s, err := os.ReadFile("/proc/self/stat")
-	harness.Check(t, err)
+	s := harness.Must(os.ReadFile("/proc/self/stat"))(t)
 	fields := strings.Fields(string(s[bytes.LastIndexByte(s, ')')+2:])) // from the third
 	at := func(field int) uint64 {
-		n, err := strconv.ParseUint(fields[field-3], 10, 64)
-		harness.Check(t, err)
+		n := harness.Must(strconv.ParseUint(fields[field-3], 10, 64))(t)
 		return n
 	}
 	own := prctlMap{
@@ -73,8 +70,7 @@ func TestADeclaredEnvironmentIsReadToABound(t *testing.T) {
 		const set, whole = 35, 14 // PR_SET_MM, PR_SET_MM_MAP
 		return unix.Prctl(set, whole, uintptr(unsafe.Pointer(&m)), unsafe.Sizeof(m), 0)
 	}
-	huge, err := unix.Mmap(-1, 0, 4*memoryMax, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	harness.Check(t, err)
+	huge := harness.Must(unix.Mmap(-1, 0, 4*memoryMax, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
 	defer func() { _ = unix.Munmap(huge) }()
 	declared := own
 	declared.envStart = uint64(uintptr(unsafe.Pointer(&huge[0])))

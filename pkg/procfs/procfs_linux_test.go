@@ -53,8 +53,7 @@ func TestNobodyHasTheNumberZero(t *testing.T) {
 }
 
 func TestAProcessIsNotTheOneThatHadItsPIDBefore(t *testing.T) {
-	s, err := StatOf(os.Getpid())
-	harness.Check(t, err)
+	s := harness.Must(StatOf(os.Getpid()))(t)
 	for name, test := range map[string]struct {
 		pid   int
 		start int64

@@ -19,11 +19,9 @@ func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 	page := os.Getpagesize()
 	file := filepath.Join(t.TempDir(), "file")
 	harness.Check(t, os.WriteFile(file, make([]byte, pages*page), 0o600))
-	f, err := os.Open(file)
-	harness.Check(t, err)
+	f := harness.Must(os.Open(file))(t)
 	defer f.Close()
-	mapped, err := unix.Mmap(int(f.Fd()), 0, pages*page, unix.PROT_READ, unix.MAP_PRIVATE)
-	harness.Check(t, err)
+	mapped := harness.Must(unix.Mmap(int(f.Fd()), 0, pages*page, unix.PROT_READ, unix.MAP_PRIVATE))(t)
 	defer func() { _ = unix.Munmap(mapped) }()
 	start := uintptr(unsafe.Pointer(&mapped[0]))
 	refused(t, mapSparsely([]addresses{{start, start + uintptr(len(mapped))}}))
@@ -43,8 +41,7 @@ func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 // present returns the mapped pages (Documentation/admin-guide/mm/pagemap.rst).
 func present(t *testing.T, start uintptr, pages int) (which []int) {
 	t.Helper()
-	f, err := os.Open("/proc/self/pagemap")
-	harness.Check(t, err)
+	f := harness.Must(os.Open("/proc/self/pagemap"))(t)
 	defer f.Close()
 	entries := make([]byte, 8*pages)
 	if _, err := f.ReadAt(entries, int64(start)/int64(os.Getpagesize())*8); err != nil {

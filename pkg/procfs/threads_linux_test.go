@@ -45,8 +45,7 @@ func TestAProcessHasEndedWithItsLastThread(t *testing.T) {
 	harness.Check(t, going.Start())
 	defer func() { _ = going.Process.Kill(); _ = going.Wait() }()
 	for {
-		s, err := StatOf(going.Process.Pid)
-		harness.Check(t, err)
+		s := harness.Must(StatOf(going.Process.Pid))(t)
 		if s.Zombie() {
 			break
 		}

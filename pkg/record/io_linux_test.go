@@ -84,8 +84,7 @@ func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
 				if _, err := written(before, old); err != nil {
 					t.Fatal(err)
 				}
-				d, err := disktest.New(dir, at, fault)
-				harness.Check(t, err)
+				d := harness.Must(disktest.New(dir, at, fault))(t)
 				flushed := old
 				w, err := create(d, path, Header{}, true)
 				if err == nil {

@@ -74,8 +74,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	}
 	var file bytes.Buffer
 	write(t, &file, want)
-	r, err := NewReader(&file)
-	harness.Check(t, err)
+	r := harness.Must(NewReader(&file))(t)
 	want.Format, want.Version = "recording", Version
 	if got := r.Header(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("wrote %+v\n read %+v", want, got)
@@ -84,8 +83,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 
 func write(t *testing.T, out io.Writer, header Header, events ...event.Event) {
 	t.Helper()
-	w, err := NewWriter(out, header)
-	harness.Check(t, err)
+	w := harness.Must(NewWriter(out, header))(t)
 	for _, e := range events {
 		harness.Check(t, w.Write(e))
 	}
@@ -94,10 +92,8 @@ func write(t *testing.T, out io.Writer, header Header, events ...event.Event) {
 
 func read(t *testing.T, in io.Reader) []event.Event {
 	t.Helper()
-	r, err := NewReader(in)
-	harness.Check(t, err)
-	events, err := all(r)
-	harness.Check(t, err)
+	r := harness.Must(NewReader(in))(t)
+	events := harness.Must(all(r))(t)
 	return events
 }
 

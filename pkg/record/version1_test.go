@@ -11,14 +11,11 @@ import (
 
 // The version 1 files come from real nodes and are never regenerated.
 func TestVersion1(t *testing.T) {
-	r, err := Open(t.Context(), "testdata/version1.rec")
-	harness.Check(t, err)
+	r := harness.Must(Open(t.Context(), "testdata/version1.rec"))(t)
 	defer func() { _ = r.Close() }()
-	events, err := all(r)
-	harness.Check(t, err)
+	events := harness.Must(all(r))(t)
 	got := rewrite(t, r.Header(), events)
-	want, err := os.ReadFile("testdata/version1-as-2.rec")
-	harness.Check(t, err)
+	want := harness.Must(os.ReadFile("testdata/version1-as-2.rec"))(t)
 	if !bytes.Equal(got, want) {
 		a, b := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
 		for i := range min(len(a), len(b)) {

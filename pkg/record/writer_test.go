@@ -23,8 +23,7 @@ func TestCreateAndOpen(t *testing.T) {
 	for _, name := range []string{"run.jsonl", "run.jsonl.gz"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			w, err := Create(path, Host(), false)
-			harness.Check(t, err)
+			w := harness.Must(Create(path, Host(), false))(t)
 			for _, e := range someEvents {
 				harness.Check(t, w.Write(e))
 			}
@@ -36,8 +35,7 @@ func TestCreateAndOpen(t *testing.T) {
 			if got := readFile(t, path, false); got != len(someEvents) {
 				t.Fatalf("after Close: %d events in the file, want %d", got, len(someEvents))
 			}
-			info, err := os.Stat(path)
-			harness.Check(t, err)
+			info := harness.Must(os.Stat(path))(t)
 			if runtime.GOOS != "windows" && info.Mode() != 0o600 {
 				t.Errorf("mode %v, want only the owner to read it", info.Mode())
 			}
@@ -101,8 +99,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 
 	// A file that a kill left.
 	harness.Check(t, os.WriteFile(filepath.Join(dir, ".kept.next"), nil, 0o600))
-	w, err := Create(kept, Header{}, true)
-	harness.Check(t, err)
+	w := harness.Must(Create(kept, Header{}, true))(t)
 	harness.Check(t, w.Close())
 	if info, _ := os.Stat(kept); runtime.GOOS != "windows" && info.Mode() != 0o600 {
 		t.Errorf("an overwritten file keeps its mode %v", info.Mode())
@@ -111,8 +108,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 
 func TestTooLongAnEvent(t *testing.T) {
 	var file bytes.Buffer
-	w, err := NewWriter(&file, Header{})
-	harness.Check(t, err)
+	w := harness.Must(NewWriter(&file, Header{}))(t)
 	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err,
 		ErrTooLong) {
 		t.Fatal(err)

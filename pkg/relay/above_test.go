@@ -13,8 +13,7 @@ import (
 
 func recorded(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile("testdata/" + name))(t)
 	return data
 }
 

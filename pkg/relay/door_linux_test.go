@@ -23,10 +23,8 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), strangerTo+"="+addr, fmt.Sprint(strangerHas, "=", connections))
-	out, err := cmd.StdoutPipe()
-	harness.Check(t, err)
-	in, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	out := harness.Must(cmd.StdoutPipe())(t)
+	in := harness.Must(cmd.StdinPipe())(t)
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
@@ -35,8 +33,7 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	if _, err := fmt.Fprintf(in, "%d\n%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	harness.Check(t, err)
+	line := harness.Must(bufio.NewReader(out).ReadString('\n'))(t)
 	return strings.TrimSpace(line)
 }
 
@@ -95,8 +92,7 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 // A check reads /proc, so one is for all clients that have arrived.
 func TestArrivalsAreCheckedTogether(t *testing.T) {
 	const clients = 50
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var checks, refused atomic.Int32
 	goOn := make(chan struct{})
 	d := newDoor(l.(*net.TCPListener), func() []int {
@@ -107,8 +103,7 @@ func TestArrivalsAreCheckedTogether(t *testing.T) {
 	}, func(Refusal) { refused.Add(1) }, slog.New(slog.DiscardHandler))
 	defer d.Close()
 	for range clients {
-		c, err := net.Dial("tcp", l.Addr().String())
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("tcp", l.Addr().String()))(t)
 		defer c.Close()
 		harness.Until(t, "the first is checked", func() bool { return checks.Load() == 1 })
 	}

@@ -92,8 +92,7 @@ func TestTheUpstreamMayChange(t *testing.T) {
 }
 
 func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{Protocols: protocols, Handler: http.NotFoundHandler()}
@@ -114,8 +113,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		{to(c.Addr), 0},
 		{to(harness.Address(t)), 5},
 	} {
-		r, err := New(Options{Listen: "127.0.0.1:0"})
-		harness.Check(t, err)
+		r := harness.Must(New(Options{Listen: "127.0.0.1:0"}))(t)
 		harness.Check(t, r.SetUpstream(test.upstream))
 		for i := range 5 {
 			harness.Check(t, r.receive(false, reads(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}))))
@@ -134,8 +132,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 
 func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
 	first := start(t, Options{}, nil)
-	r, err := New(Options{Listen: first.addr})
-	harness.Check(t, err)
+	r := harness.Must(New(Options{Listen: first.addr}))(t)
 	defer r.Close(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	var said []event.Body
@@ -146,8 +143,7 @@ func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
 }
 
 func TestWhoTakesEventsMayBeSlow(t *testing.T) {
-	r, err := New(Options{Listen: "127.0.0.1:0"})
-	harness.Check(t, err)
+	r := harness.Must(New(Options{Listen: "127.0.0.1:0"}))(t)
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
 	for range maxWaiting { // without a reader

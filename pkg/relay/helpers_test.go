@@ -42,8 +42,7 @@ func start(t *testing.T, o Options, upstream *otlp.Options) *relaying {
 	}
 	o.RetryFrom, o.RetryTo = 5*time.Millisecond, 20*time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	r, err := New(o)
-	harness.Check(t, err)
+	r := harness.Must(New(o))(t)
 	harness.Check(t, r.SetUpstream(upstream))
 	running := &relaying{Relay: r, addr: o.Listen}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,17 +87,15 @@ func (r *relaying) told() (names []string) {
 // post sends a request over OTLP/HTTP and returns the status.
 func post(t *testing.T, addr string, body []byte, header ...string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces",
-		bytes.NewReader(body))
-	harness.Check(t, err)
+	request := harness.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces",
+		bytes.NewReader(body)))(t)
 	request.Header.Set("Content-Type", "application/x-protobuf")
 	for _, h := range header {
 		name, value, _ := bytes.Cut([]byte(h), []byte(": "))
 		request.Header.Set(string(name), string(value))
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	harness.Check(t, err)
+	answer := harness.Must(client.Do(request))(t)
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)

@@ -68,8 +68,7 @@ func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
 	want := 0
 	for name, exporter := range exporters(r.addr) {
 		t.Run(name, func(t *testing.T) {
-			e, err := exporter(t.Context())
-			harness.Check(t, err)
+			e := harness.Must(exporter(t.Context()))(t)
 			export(t, e, "cni.setup_pod_network", "unrelated "+name)
 			want++
 			harness.Until(t, "they arrive", func() bool { return slices.Contains(c.Got(), "unrelated "+name) })
@@ -177,8 +176,7 @@ func (raw) Name() string                  { return "proto" }
 
 func TestHostileCallsAreRefused(t *testing.T) {
 	r := start(t, Options{}, to(harness.Address(t)))
-	conn, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	harness.Check(t, err)
+	conn := harness.Must(grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	for name, test := range map[string]struct {
 		method string

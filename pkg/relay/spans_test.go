@@ -63,10 +63,9 @@ func TestSpansAreReadAsTheLibraryReadsThem(t *testing.T) {
 
 func encode(t testing.TB, spans ...*tracepb.Span) []byte {
 	t.Helper()
-	data, err := proto.Marshal(&coltracepb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
+	data := harness.Must(proto.Marshal(&coltracepb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}},
-	}}})
-	harness.Check(t, err)
+	}}}))(t)
 	return data
 }
 

@@ -18,14 +18,12 @@ func TestTheRuntimeIsAskedWhateverItsSocketIsCalled(t *testing.T) {
 	for _, name := range []string{"a.sock", "a%zzb.sock", "a#b.sock", "a?b.sock", "a b.sock", "ä:1.sock"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			listener, err := net.Listen("unix", path)
-			harness.Check(t, err)
+			listener := harness.Must(net.Listen("unix", path))(t)
 			server := grpc.NewServer()
 			grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 			go func() { _ = server.Serve(listener) }()
 			defer server.Stop()
-			conn, err := Dial(path)
-			harness.Check(t, err)
+			conn := harness.Must(Dial(path))(t)
 			defer conn.Close()
 			if _, err := grpc_health_v1.NewHealthClient(conn).
 				Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {

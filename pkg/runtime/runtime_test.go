@@ -35,8 +35,7 @@ func (s service) Version(context.Context, *emptypb.Empty) (*versionapi.VersionRe
 
 func serve(t *testing.T, address string, s service) *grpc.Server {
 	t.Helper()
-	l, err := net.Listen("unix", address)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", address))(t)
 	server := grpc.NewServer()
 	versionapi.RegisterVersionServer(server, s)
 	go func() { _ = server.Serve(l) }()
@@ -132,8 +131,7 @@ func TestVersionThatNRITells(t *testing.T) {
 
 func TestSilentRuntimeEndsWithTheContext(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
-	l, err := net.Listen("unix", address)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", address))(t)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -61,8 +61,7 @@ attributes = { a = "b" }
 	if !want.Fold {
 		t.Error("Fold is not set by this test")
 	}
-	header, err := want.Header()
-	harness.Check(t, err)
+	header := harness.Must(want.Header())(t)
 	got, said, err := In(header)
 	got.options = want.options // only those of the header are the same
 	if err != nil || len(said) > 0 || !reflect.DeepEqual(got, want) {

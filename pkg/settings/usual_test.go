@@ -74,8 +74,7 @@ func (a *concluded) take(t *testing.T, results []pipeline.Result) {
 			}
 		}
 		fmt.Fprintf(a, "%v %v %v\n", r.Operation.Key(), r.Judgement.Reasons, r.Judgement.Findings)
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Spans)
-		harness.Check(t, err)
+		data := harness.Must(proto.MarshalOptions{Deterministic: true}.Marshal(r.Spans))(t)
 		a.Write(data)
 	}
 }
@@ -112,12 +111,10 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 	}
 	s := Of(o, "boot", "test") // from here on it is recorded
 	s.Baseline = node.Usual.Document()
-	header, err := s.Header()
-	harness.Check(t, err)
+	header := harness.Must(s.Header())(t)
 	header.BootID = "boot"
 	var recording bytes.Buffer
-	out, err := record.NewWriter(&recording, header)
-	harness.Check(t, err)
+	out := harness.Must(record.NewWriter(&recording, header))(t)
 	var live concluded
 	apply := func(events []event.Event) {
 		for _, e := range events {

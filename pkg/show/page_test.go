@@ -18,8 +18,7 @@ func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 	t.Helper()
 	var b strings.Builder
 	harness.Check(t, Page(&b, pods(calls...), PageOptions{All: true}))
-	doc, err := html.Parse(strings.NewReader(b.String()))
-	harness.Check(t, err)
+	doc := harness.Must(html.Parse(strings.NewReader(b.String())))(t)
 	return doc, b.String()
 }
 
@@ -196,8 +195,7 @@ func TestAPageOfVeryManyCalls(t *testing.T) {
 	}
 	var b strings.Builder
 	harness.Check(t, Page(&b, pods(calls...), PageOptions{}))
-	doc, err := html.Parse(strings.NewReader(b.String()))
-	harness.Check(t, err)
+	doc := harness.Must(html.Parse(strings.NewReader(b.String())))(t)
 	if failed, slow := len(find(doc, "article", "failed")), len(find(doc, "article", "slow")); failed != 50 || slow != 50 {
 		t.Errorf("%d that failed, %d that were slow", failed, slow)
 	}
@@ -229,8 +227,7 @@ func TestAPageOfOrdinaryCalls(t *testing.T) {
 		}
 		var b strings.Builder
 		harness.Check(t, Page(&b, pods(calls...), PageOptions{}))
-		doc, err := html.Parse(strings.NewReader(b.String()))
-		harness.Check(t, err)
+		doc := harness.Must(html.Parse(strings.NewReader(b.String())))(t)
 		harness.Equal(t, len(find(doc, "details", "call")), want, "shown of", n, "calls")
 	}
 }

@@ -32,8 +32,7 @@ func written(t *testing.T, n int) (dir string, names []string, ends []int64) {
 func TestATornTailIsCut(t *testing.T) {
 	dir, names, ends := written(t, 8)
 	file := segmentFiles(t, dir)[0]
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	for size := range len(data) + 1 {
 		whole, end := 0, int64(0)
 		for whole < len(ends) && ends[whole] <= int64(size) {
@@ -66,8 +65,7 @@ func TestATornTailIsCut(t *testing.T) {
 func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 	dir, names, ends := written(t, 40)
 	file := segmentFiles(t, dir)[0]
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	// A second segment prevents the first from being cut by Open.
 	harness.Check(t, os.WriteFile(filepath.Join(dir, segment{sequence: 99}.name()), encode(nil, named("after")), 0o600))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -114,8 +112,7 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 	for round := range 15 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childDir+"="+dir)
-		out, err := cmd.StdoutPipe()
-		harness.Check(t, err)
+		out := harness.Must(cmd.StdoutPipe())(t)
 		harness.Check(t, cmd.Start())
 		lines, sent := 0, ""
 		for scan := bufio.NewScanner(out); scan.Scan(); lines++ {

@@ -17,8 +17,7 @@ func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
 	exportSome(t, s, 5)
 	harness.Check(t, s.Close())
 	file := filepath.Join(dir, cursorName)
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	behind := 0
 	for i := range data {
 		bad := append([]byte(nil), data...)

@@ -20,8 +20,7 @@ func large(dir string) Options {
 
 func mustOpen(t testing.TB, o Options) *Spool {
 	t.Helper()
-	s, err := Open(o)
-	harness.Check(t, err)
+	s := harness.Must(Open(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -47,8 +46,7 @@ func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Drop
 	t.Helper()
 	at(s, now)
 	for _, name := range names {
-		d, err := s.Append(named(name))
-		harness.Check(t, err)
+		d := harness.Must(s.Append(named(name)))(t)
 		all.Full += d.Full
 		all.Old += d.Old
 	}
@@ -57,8 +55,7 @@ func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Drop
 
 func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	t.Helper()
-	records, err := s.Peek(1<<20, 1<<30)
-	harness.Check(t, err)
+	records := harness.Must(s.Peek(1<<20, 1<<30))(t)
 	s.Return()
 	for _, r := range records {
 		names = append(names, string(r.Data))
@@ -101,8 +98,7 @@ func same(t testing.TB, what string, got, want []string) {
 
 func segmentFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob(filepath.Join(dir, "*.segment")))(t)
 	return files
 }
 
@@ -110,11 +106,9 @@ func copyDir(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "copy")
 	harness.Check(t, os.Mkdir(to, 0o700))
-	entries, err := os.ReadDir(from)
-	harness.Check(t, err)
+	entries := harness.Must(os.ReadDir(from))(t)
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(from, e.Name()))
-		harness.Check(t, err)
+		data := harness.Must(os.ReadFile(filepath.Join(from, e.Name())))(t)
 		harness.Check(t, os.WriteFile(filepath.Join(to, e.Name()), data, 0o600))
 	}
 	return to

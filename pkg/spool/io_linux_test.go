@@ -100,8 +100,7 @@ const rounds = 32
 func began(t *testing.T, o Options) (names []string) {
 	t.Helper()
 	o.Disk = disktest.Sound()
-	s, err := Open(o)
-	harness.Check(t, err)
+	s := harness.Must(Open(o))(t)
 	names = []string{"before 0", "before 1", "before 2", "before 3"}
 	appendAll(t, s, noon, names...)
 	exportSome(t, s, 1)
@@ -180,16 +179,14 @@ func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
 
 func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktest.Disk {
 	t.Helper()
-	d, err := disktest.New(folder, at, fault)
-	harness.Check(t, err)
+	d := harness.Must(disktest.New(folder, at, fault))(t)
 	return d
 }
 
 // descriptors lists the open files below a directory.
 func descriptors(t *testing.T, dir string) (open []string) {
 	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	harness.Check(t, err)
+	all := harness.Must(os.ReadDir("/proc/self/fd"))(t)
 	for _, e := range all {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir) {
 			open = append(open, to)

@@ -105,8 +105,7 @@ func TestAClockThatIsSetDropsNothing(t *testing.T) {
 func TestWhatIsOnItsWayWhenItIsForgotten(t *testing.T) {
 	s := mustOpen(t, Options{Dir: t.TempDir(), MaxBytes: 16 << 10, MaxAge: time.Hour})
 	appendAll(t, s, noon, kilobyte(0))
-	records, err := s.Peek(1, 1)
-	harness.Check(t, err)
+	records := harness.Must(s.Peek(1, 1))(t)
 	for i := 1; i < 50; i++ {
 		appendAll(t, s, noon, kilobyte(i))
 	}

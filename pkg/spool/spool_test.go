@@ -110,8 +110,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 		dir: 0o700, segmentFiles(t, dir)[0]: 0o600,
 		filepath.Join(dir, cursorName): 0o600,
 	} {
-		info, err := os.Stat(path)
-		harness.Check(t, err)
+		info := harness.Must(os.Stat(path))(t)
 		harness.Equal(t, info.Mode().Perm(), want, "mode of", path)
 	}
 	if _, err := Open(large(dir)); err == nil || !strings.Contains(err.Error(), "another cniscope writes to it") {
@@ -150,8 +149,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 func TestWhatIsClosedFails(t *testing.T) {
 	s := mustOpen(t, large(t.TempDir()))
 	appendAll(t, s, noon, "a", "b")
-	records, err := s.Peek(1, 1)
-	harness.Check(t, err)
+	records := harness.Must(s.Peek(1, 1))(t)
 	harness.Check(t, s.Close())
 	if _, err := s.Append(named("c")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("append: %v", err)

@@ -88,8 +88,7 @@ func TestASegmentThatMayNotBeOpened(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes another user")
 	}
-	dir, err := os.MkdirTemp("", "spool") // t.TempDir is root's alone
-	harness.Check(t, err)
+	dir := harness.Must(os.MkdirTemp("", "spool"))(t) // t.TempDir is root's alone
 	defer os.RemoveAll(dir)
 	harness.Check(t, os.Chmod(dir, 0o755))
 	for i, mode := range []os.FileMode{0o644, 0o600, 0o644} {

@@ -213,8 +213,7 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := busy()
 		b := NewBuilder(IDs{Seed: "boot"}, node.Resource(), "v1")
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans)
-		harness.Check(t, err)
+		data := harness.Must(proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans))(t)
 		return data
 	}
 	first := bytes()

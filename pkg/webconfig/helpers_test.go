@@ -18,8 +18,7 @@ type authority struct {
 
 func newAuthority(t *testing.T) authority {
 	t.Helper()
-	a, err := harness.NewAuthority()
-	harness.Check(t, err)
+	a := harness.Must(harness.NewAuthority())(t)
 	return authority{t, a}
 }
 
@@ -62,7 +61,6 @@ const (
 
 func users(t *testing.T, name, password string) string {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	harness.Check(t, err)
+	hash := harness.Must(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 	return "basic_auth_users:\n  " + name + ": " + string(hash) + "\n"
 }

@@ -40,8 +40,7 @@ func newStage(f folder, text string) *stage {
 	if s.site, err = New(f.write("web.yml", text), ok, remote, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
 		f.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(f, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(f)
 	s.address = l.Addr().String()
 	if secure := s.site.TLS(); secure != nil {
 		l = tls.NewListener(l, secure)

@@ -39,8 +39,7 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 		})
 	}
 	folder := filepath.Join(t.TempDir(), "read")
-	l, err := control.ListenRead(folder, os.Getgid())
-	harness.Check(t, err)
+	l := harness.Must(control.ListenRead(folder, os.Getgid()))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -19,8 +19,7 @@ import (
 func TestTheAPIServerOfTheKubelet(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	away, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	away := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	service := away.Addr().String()
 	away.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

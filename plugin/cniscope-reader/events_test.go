@@ -74,11 +74,10 @@ func (s *server) fail(status int) {
 func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end func()) {
 	t.Helper()
 	s.events = map[string]*v1.Event{}
-	api, err := eventsOf(&rest.Config{
+	api := harness.Must(eventsOf(&rest.Config{
 		Host: "http://api.example", Transport: s, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-	})
-	harness.Check(t, err)
+	}))(t)
 	log = &strings.Builder{}
 	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
 	to, done := make(chan batch), make(chan struct{})

@@ -32,8 +32,7 @@ func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
 				ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 			}
 		}
-		api, err := eventsOf(config())
-		harness.Check(t, err)
+		api := harness.Must(eventsOf(config()))(t)
 		log := &strings.Builder{}
 		w := &writer{api: api, as: config(), log: slog.New(slog.NewTextHandler(log, nil))}
 		write := &events.Write{Create: true}

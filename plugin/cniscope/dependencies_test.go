@@ -13,12 +13,10 @@ import (
 func TestEachDirectDependencyIsExplained(t *testing.T) {
 	var module []byte
 	for _, file := range []string{"../../go.mod", "../../configs/release/go.mod"} {
-		requirements, err := os.ReadFile(file)
-		harness.Check(t, err)
+		requirements := harness.Must(os.ReadFile(file))(t)
 		module = append(module, requirements...)
 	}
-	manual, err := os.ReadFile("../../docs/contributing/dependencies.md")
-	harness.Check(t, err)
+	manual := harness.Must(os.ReadFile("../../docs/contributing/dependencies.md"))(t)
 	required := map[string]bool{}
 	for line := range strings.Lines(string(module)) {
 		fields := strings.Fields(line)

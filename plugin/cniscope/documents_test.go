@@ -15,8 +15,7 @@ import (
 // document returns the text of a file of the project.
 func document(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", path))
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(filepath.Join("../..", path)))(t)
 	return string(text)
 }
 
@@ -82,8 +81,7 @@ func TestDocumentsShowCommandsThatThereAre(t *testing.T) {
 func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
 	makefiles := document(t, "Makefile")
 	for _, pattern := range []string{"*/*.mk", "*/*/*.mk", "*/*/*/*.mk"} {
-		found, err := filepath.Glob(filepath.Join("../..", pattern))
-		harness.Check(t, err)
+		found := harness.Must(filepath.Glob(filepath.Join("../..", pattern)))(t)
 		for _, path := range found {
 			makefiles += document(t, strings.TrimPrefix(path, "../../"))
 		}

@@ -19,15 +19,14 @@ func TestAnEndpointThatRepeatsTheCredentialsIsNotQuotedByDoctor(t *testing.T) {
 	for _, spell := range spelled.Ways() {
 		backend.Ways = append(backend.Ways, spell)
 	}
-	o, err := config.Parse("test.toml", []byte(`[export.otlp]
+	o := harness.Must(config.Parse("test.toml", []byte(`[export.otlp]
 endpoint = "http://`+otlptest.Backend(t, "127.0.0.1:0", backend)+`"
 headers = { authorization = "Bearer `+token+`" }
 [runtime]
 socket = "`+t.TempDir()+`/none.sock"
 [nri]
 enabled = false
-`))
-	harness.Check(t, err)
+`)))(t)
 	clean := func(what, text string) {
 		t.Helper()
 		for way := range spelled.Ways() {

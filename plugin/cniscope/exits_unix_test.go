@@ -166,16 +166,14 @@ func (p program) observe(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: observes the node")
 	}
-	log, err := os.Create(filepath.Join(p.dir, "log"))
-	harness.Check(t, err)
+	log := harness.Must(os.Create(filepath.Join(p.dir, "log")))(t)
 	defer log.Close()
 	c := p.command("run", "--config", p.options)
 	c.Stderr = log
 	harness.Check(t, c.Start())
 	defer c.Process.Kill() //nolint:errcheck // it has ended
 	said := func() string {
-		text, err := os.ReadFile(log.Name())
-		harness.Check(t, err)
+		text := harness.Must(os.ReadFile(log.Name()))(t)
 		return string(text)
 	}
 	// While the kernel checks the BPF programs no signal can end it; on a busy machine that takes seconds.
@@ -203,8 +201,7 @@ func (p program) observe(t *testing.T) {
 // servesReady serves a runtime whose network is ready, and returns its socket.
 func servesReady(t *testing.T, socket string) string {
 	t.Helper()
-	l, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", socket))(t)
 	s := grpc.NewServer()
 	cri.RegisterRuntimeServiceServer(s, readyRuntime{})
 	go s.Serve(l) //nolint:errcheck // it ends with the test

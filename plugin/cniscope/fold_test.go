@@ -51,10 +51,8 @@ func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans)
 // Each recorded scenario has the same verdicts with fold_commands and without: no call's span differs, none that
 // was slow or failed, and what is said of all of them in a list is the same.
 func TestFoldingKeepsVerdicts(t *testing.T) {
-	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
-	harness.Check(t, err)
-	examples, err := filepath.Glob(filepath.Join(recordings, "*.rec*"))
-	harness.Check(t, err)
+	recorded := harness.Must(filepath.Glob("../../pkg/judge/testdata/*.rec.gz"))(t)
+	examples := harness.Must(filepath.Glob(filepath.Join(recordings, "*.rec*")))(t)
 	recorded = append(append(recorded, examples...), "../../docs/verdicts.rec.gz")
 	verdicts := 0
 	for _, file := range recorded {

@@ -48,8 +48,7 @@ func TestGolden(t *testing.T) {
 				if *update {
 					harness.Check(t, os.WriteFile(golden, out.Bytes(), 0o644))
 				}
-				want, err := os.ReadFile(golden)
-				harness.Check(t, err)
+				want := harness.Must(os.ReadFile(golden))(t)
 				if !bytes.Equal(out.Bytes(), want) {
 					t.Errorf("%s is not what %s gives; if the change is meant: make golden\n%s", golden, file, firstDifference(out.String(), string(want)))
 				}

@@ -35,13 +35,11 @@ func cniscope(t *testing.T, args ...string) (out, diagnostics string, err error)
 func spooled(t *testing.T, recording string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: 365 * 24 * time.Hour})
-	harness.Check(t, err)
+	s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: 365 * 24 * time.Hour}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	results := resultsOf(t, recording)
 	for i, r := range results {
-		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}})
-		harness.Check(t, err)
+		data := harness.Must(proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}}))(t)
 		end := time.Now().Add(time.Duration(i-len(results)) * time.Hour)
 		if _, err := s.Append(spool.Operation{Start: end, End: end, Data: data}); err != nil {
 			t.Fatal(err)
@@ -123,8 +121,7 @@ func TestShowLastSaysWhatIsDamaged(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
-	harness.Check(t, err)
+	f := harness.Must(os.OpenFile(files[0], os.O_RDWR, 0))(t)
 	defer f.Close()
 	if _, err := f.WriteAt([]byte("garbage"), 100); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,7 @@ import (
 func TestLimitsGate(t *testing.T) {
 	spool := spooled(t, threePods)
 	cut := filepath.Join(t.TempDir(), "cut.rec")
-	whole, err := os.ReadFile(threePods)
-	harness.Check(t, err)
+	whole := harness.Must(os.ReadFile(threePods))(t)
 	harness.Check(t, os.WriteFile(cut, whole[:len(whole)/3], 0o600))
 	for args, want := range map[string]struct {
 		code int

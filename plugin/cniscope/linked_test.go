@@ -10,8 +10,7 @@ import (
 
 // What runs as root speaks to no Kubernetes API, so no client of one is in it.
 func TestNoClientOfTheKubernetesAPIIsLinked(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	harness.Check(t, err)
+	out := harness.Must(exec.Command("go", "list", "-deps", ".").Output())(t)
 	if !strings.Contains(string(out), "github.com/cniscope/cniscope/pkg/control") {
 		t.Fatalf("these are not cniscope's packages:\n%s", out)
 	}

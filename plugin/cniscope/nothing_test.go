@@ -12,8 +12,7 @@ import (
 // Where there is nothing to show it is said why, and what there is instead; who reads a document or a
 // page gets one.
 func TestWhereThereIsNothingToShow(t *testing.T) {
-	recording, err := os.ReadFile(threePods)
-	harness.Check(t, err)
+	recording := harness.Must(os.ReadFile(threePods))(t)
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)

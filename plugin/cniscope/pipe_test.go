@@ -32,11 +32,9 @@ func TestAPipeThatSaysNothing(t *testing.T) {
 		_ = late.Close()
 	}
 
-	writer, err := os.OpenFile(half, os.O_RDWR, 0)
-	harness.Check(t, err)
+	writer := harness.Must(os.OpenFile(half, os.O_RDWR, 0))(t)
 	defer writer.Close()
-	recording, err := os.ReadFile(recordings + "/three-pods.rec")
-	harness.Check(t, err)
+	recording := harness.Must(os.ReadFile(recordings + "/three-pods.rec"))(t)
 	ctx, end := context.WithCancel(t.Context())
 	go func() {
 		_, _ = writer.Write(recording[:len(recording)/2])
@@ -70,8 +68,7 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 			harness.Check(t, err)
 			defer w.Close()
 			go feed(w)
-			r, err := replay.Load(t.Context(), path, replay.Options{Timeout: 300 * time.Millisecond})
-			harness.Check(t, err)
+			r := harness.Must(replay.Load(t.Context(), path, replay.Options{Timeout: 300 * time.Millisecond}))(t)
 			defer r.Close()
 			if late := r.Incomplete(); late == nil || !strings.Contains(late.Error(), "took longer than 300ms") {
 				t.Errorf("it ended with %v", late)

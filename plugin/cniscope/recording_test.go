@@ -51,10 +51,8 @@ func TestARecordingIsFoldedAsItsNodeFolds(t *testing.T) {
 	file, err := os.Open(plain)
 	harness.Check(t, err)
 	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	harness.Check(t, err)
-	data, err := io.ReadAll(unzipped)
-	harness.Check(t, err)
+	unzipped := harness.Must(gzip.NewReader(file))(t)
+	data := harness.Must(io.ReadAll(unzipped))(t)
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	var header map[string]any
 	harness.Check(t, json.Unmarshal(first, &header))

@@ -23,8 +23,7 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
-	s, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json"))
-	harness.Check(t, err)
+	s := harness.Must(compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json")))(t)
 	return s
 }
 
@@ -96,8 +95,7 @@ func TestDocumentsOfRecordings(t *testing.T) {
 // name what is below them.
 func documentedAttributes(t *testing.T) func(key string) bool {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/spans.md")
-	harness.Check(t, err)
+	doc := harness.Must(os.ReadFile("../../docs/spans.md"))(t)
 	text := string(doc)
 	return func(key string) bool {
 		for name := key; ; {
@@ -163,8 +161,7 @@ func TestDocumentOfDoctor(t *testing.T) {
 			},
 		},
 	} {
-		document, err := json.Marshal(newDoctorDocument(report))
-		harness.Check(t, err)
+		document := harness.Must(json.Marshal(newDoctorDocument(report)))(t)
 		valid(t, schema(t, "doctor"), name, document)
 		if strings.Contains(string(document), "null") {
 			t.Errorf("%s: null in %s", name, document)
@@ -181,8 +178,7 @@ func TestDocumentOfDoctor(t *testing.T) {
 // A field that no schema has makes a document invalid: else nothing would be found above.
 func TestSchemasAreStrict(t *testing.T) {
 	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "baseline", "doctor", "doctor-ready", "version"} {
-		file, err := os.ReadFile("../../docs/schemas/" + name + ".json")
-		harness.Check(t, err)
+		file := harness.Must(os.ReadFile("../../docs/schemas/" + name + ".json"))(t)
 		var document any
 		harness.Check(t, json.Unmarshal(file, &document))
 		schema(t, name)

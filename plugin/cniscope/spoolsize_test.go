@@ -96,8 +96,7 @@ func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
 		t.Fatal("docs/spool.md has no table of recordings")
 	}
 	number := func(text string) int {
-		n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
-		harness.Check(t, err)
+		n := harness.Must(strconv.Atoi(strings.ReplaceAll(text, ",", "")))(t)
 		return n
 	}
 	fewest, most := math.MaxInt, 0

@@ -38,8 +38,7 @@ func TestVerdictsAreDocumented(t *testing.T) {
 func TestGoldenPicturesOfVerdicts(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("COLUMNS", "120")
-	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
-	harness.Check(t, err)
+	recorded := harness.Must(filepath.Glob("../../pkg/judge/testdata/*.rec.gz"))(t)
 	var calls []string
 	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
 		drawn, _, err := cniscope(t, "show", "--color", "never", file)
@@ -75,8 +74,7 @@ func shortened(t *testing.T, call string) string {
 		case strings.HasPrefix(line, "  → ") || regexp.MustCompile(`^  \d{4}-\d\d-\d\d `).MatchString(line):
 			continue
 		case regexp.MustCompile(`^ +0 +[\d.]+[µmnsh]+$`).MatchString(line):
-			total, err := time.ParseDuration(strings.Fields(line)[1])
-			harness.Check(t, err)
+			total := harness.Must(time.ParseDuration(strings.Fields(line)[1]))(t)
 			least = total / 10
 		case row != nil && strings.HasPrefix(line, "   ") && !strings.Contains(line, "  exit "):
 			if took, err := time.ParseDuration(row[1]); err != nil || took < least {

@@ -53,8 +53,7 @@ func remembering(t *testing.T, recording string) (options string) {
 // answerAt answers in a state folder, as a running cniscope does, until the test or end is over.
 func answerAt(t *testing.T, dir string, h control.Handlers) (end func()) {
 	t.Helper()
-	l, err := control.Listen(dir)
-	harness.Check(t, err)
+	l := harness.Must(control.Listen(dir))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {

@@ -22,10 +22,8 @@ func render(t *testing.T, arguments ...string) []Object {
 
 func renderAs(t *testing.T, release, namespace string, arguments ...string) []Object {
 	t.Helper()
-	text, err := New(t).Template(t.Context(), release, namespace, arguments...)
-	harness.Check(t, err)
-	all, err := Objects(text)
-	harness.Check(t, err)
+	text := harness.Must(New(t).Template(t.Context(), release, namespace, arguments...))(t)
+	all := harness.Must(Objects(text))(t)
 	return all
 }
 
@@ -123,8 +121,7 @@ func built(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "-C", "../..", "-n", "image")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")} // no VERSION
-	out, err := cmd.Output()
-	harness.Check(t, err)
+	out := harness.Must(cmd.Output())(t)
 	name := regexp.MustCompile(` -name (\S+)`).FindSubmatch(out)
 	if name == nil {
 		t.Fatalf("make image names no image:\n%s", out)
@@ -138,8 +135,7 @@ func TestTheImageIsTheOneOfTheTree(t *testing.T) {
 	if image != "ghcr.io/cniscope/cniscope:devel" {
 		t.Errorf("make image builds %s", image)
 	}
-	committed, err := os.ReadFile("../../examples/kubernetes/cniscope.yaml")
-	harness.Check(t, err)
+	committed := harness.Must(os.ReadFile("../../examples/kubernetes/cniscope.yaml"))(t)
 	for where, text := range map[string]string{"the chart": container(t, render(t)).Text("image"), "examples/kubernetes": string(committed)} {
 		for _, named := range regexp.MustCompile(`ghcr\.io/[^"\s]+`).FindAllString(text, -1) {
 			if named != image {
@@ -155,19 +151,14 @@ func TestTheImageIsTheOneOfTheTree(t *testing.T) {
 // `make chart` writes the committed manifest.
 func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	h := New(t)
-	rendered, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true")
-	harness.Check(t, err)
-	committed, err := os.ReadFile("../../examples/kubernetes/cniscope.yaml")
-	harness.Check(t, err)
-	header, err := os.ReadFile("../../configs/helm/example.txt")
-	harness.Check(t, err)
+	rendered := harness.Must(h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true"))(t)
+	committed := harness.Must(os.ReadFile("../../examples/kubernetes/cniscope.yaml"))(t)
+	header := harness.Must(os.ReadFile("../../configs/helm/example.txt"))(t)
 	if string(committed) != string(header)+strings.TrimPrefix(rendered, "---\n") {
 		t.Error("examples/kubernetes/cniscope.yaml is not what the chart renders: run `make chart`")
 	}
-	alerts, err := os.ReadFile("../../examples/prometheus/alerts.yaml")
-	harness.Check(t, err)
-	in, err := os.ReadFile(filepath.Join(h.Chart, "files", "alerts.yaml"))
-	harness.Check(t, err)
+	alerts := harness.Must(os.ReadFile("../../examples/prometheus/alerts.yaml"))(t)
+	in := harness.Must(os.ReadFile(filepath.Join(h.Chart, "files", "alerts.yaml")))(t)
 	if string(alerts) != string(in) {
 		t.Error("the chart's alerts are not those of examples/prometheus: run `make chart`")
 	}

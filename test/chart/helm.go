@@ -66,8 +66,7 @@ func (h *Helm) Template(ctx context.Context, release, namespace string, argument
 // Profiles returns the valid values of profile.
 func (h *Helm) Profiles(t testing.TB) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(h.Chart, "profiles", "*.yaml"))
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob(filepath.Join(h.Chart, "profiles", "*.yaml")))(t)
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(file), ".yaml"))
 	}

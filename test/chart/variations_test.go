@@ -18,8 +18,7 @@ import (
 
 func values(t *testing.T, v map[string]any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	harness.Check(t, err)
+	text := harness.Must(json.Marshal(v))(t)
 	file := filepath.Join(t.TempDir(), "values.json")
 	harness.Check(t, os.WriteFile(file, text, 0o600))
 	return "--values=" + file
@@ -147,10 +146,8 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 		text, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "profile="+profile+
 			",image.registry=registry.example:5000,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true")
 		harness.Check(t, err)
-		all, err := Objects(text)
-		harness.Check(t, err)
-		plain, err := json.Marshal(all)
-		harness.Check(t, err)
+		all := harness.Must(Objects(text))(t)
+		plain := harness.Must(json.Marshal(all))(t)
 		for _, address := range regexp.MustCompile(`[a-z]+://[^"\\ ]+`).FindAllString(string(plain), -1) {
 			harness.Equal(t, address, "http://127.0.0.1:9471/", profile, "the rendering names")
 		}

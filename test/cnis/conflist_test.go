@@ -20,8 +20,7 @@ func (n *node) conflist(file, name string, chain ...rig.Conf) {
 
 func (n *node) json(name string, content any) string {
 	n.Helper()
-	text, err := json.Marshal(content)
-	harness.Check(n.T, err)
+	text := harness.Must(json.Marshal(content))(n.T)
 	return n.file(name, string(text))
 }
 

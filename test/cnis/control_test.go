@@ -30,8 +30,7 @@ func (n *node) controlPlane() {
 	}
 	n.start("etcd", func(ctx context.Context) error { return kube.Reaches(ctx, etcd) },
 		append([]string{program}, kube.EtcdArgs(dir, etcd, "127.0.0.1:2380")...)...)
-	accounts, err := kube.AccountArgs(dir)
-	harness.Check(n.T, err)
+	accounts := harness.Must(kube.AccountArgs(dir))(n.T)
 	n.file("tokens", token+",admin,admin,system:masters\n")
 	n.api = kube.New(apiServer, token)
 	n.start("kube-apiserver", func(ctx context.Context) error {
@@ -77,11 +76,9 @@ func (n *node) objects() {
 
 func (n *node) define(pattern string) {
 	n.Helper()
-	definitions, err := filepath.Glob(filepath.Join(n.tools, pattern))
-	harness.Check(n.T, err)
+	definitions := harness.Must(filepath.Glob(filepath.Join(n.tools, pattern)))(n.T)
 	for _, file := range definitions {
-		text, err := os.ReadFile(file)
-		harness.Check(n.T, err)
+		text := harness.Must(os.ReadFile(file))(n.T)
 		harness.Eventually(n, func() error {
 			_, err := n.api.Do(n.ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text)
 			if kube.AlreadyExists(err) {

@@ -80,8 +80,7 @@ func (n *node) asked(pod string) {
 
 func (n *node) hung(pod string) {
 	n.Helper()
-	all, err := spans.Read(n.spans)
-	harness.Check(n.T, err)
+	all := harness.Must(spans.Read(n.spans))(n.T)
 	for _, x := range all {
 		if x.Attrs["cniscope.kind"] == "hung" && x.Attrs["k8s.pod.name"] == pod {
 			return

@@ -58,8 +58,7 @@ func TestFlannel(t *testing.T) {
 	n.signal(flanneld, unix.SIGCONT)
 
 	t.Log("host-local's lock is held")
-	file, err := os.OpenFile(filepath.Join(leases, "cbr0", "lock"), os.O_RDWR, 0)
-	harness.Check(t, err)
+	file := harness.Must(os.OpenFile(filepath.Join(leases, "cbr0", "lock"), os.O_RDWR, 0))(t)
 	harness.Check(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 	time.AfterFunc(2*time.Second, func() { file.Close() })
 	n.says(n.call(n.add("locked").name), "file_lock", `^(1\.9|2)\S*s? of .*wait(ing|ed) for file lock .*/cbr0/lock`, `.`)

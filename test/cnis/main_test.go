@@ -49,11 +49,9 @@ func apart(t *testing.T) bool {
 	harness.Root(t)
 	group := makeGroup(t)
 	defer group.remove(t)
-	fd, err := os.Open(string(group))
-	harness.Check(t, err)
+	fd := harness.Must(os.Open(string(group)))(t)
 	defer fd.Close()
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	cmd := exec.Command(self, "-test.v", "-test.run", "^"+t.Name()+"$")
 	if deadline, is := t.Deadline(); is {
 		cmd.Args = append(cmd.Args, "-test.timeout", fmt.Sprint(untilThen(deadline)))
@@ -78,8 +76,7 @@ const groups = "cniscope-cnis-"
 func makeGroup(t *testing.T) cgroup {
 	t.Helper()
 	top := harness.Unified(t)
-	old, err := filepath.Glob(filepath.Join(top, groups+"*"))
-	harness.Check(t, err)
+	old := harness.Must(filepath.Glob(filepath.Join(top, groups+"*")))(t)
 	for _, dir := range old {
 		owner, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groups))
 		if err == nil && unix.Kill(owner, 0) != nil {

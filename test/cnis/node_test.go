@@ -101,8 +101,7 @@ func (n *node) ownMounts() {
 	harness.Check(n.T, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
 	// Rigs are identified by their directories, which stay shared.
 	harness.Check(n.T, os.MkdirAll(rigs, 0o711))
-	shared, err := os.Open(rigs)
-	harness.Check(n.T, err)
+	shared := harness.Must(os.Open(rigs))(n.T)
 	defer shared.Close()
 	harness.Check(n.T, unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
 	harness.Check(n.T, os.Mkdir(rigs, 0o711))
@@ -146,8 +145,7 @@ ip -n outside link set wire up
 
 func (n *node) kubelet() {
 	n.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:10248")
-	harness.Check(n.T, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:10248"))(n.T)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok"))
 	})}
@@ -186,8 +184,7 @@ func (n *node) start(name string, ready func(context.Context) error, command ...
 	if log, err := os.Stat(filepath.Join(n.rig.Dir(), name+".log")); err == nil {
 		logged = log.Size()
 	}
-	d, err := n.rig.Beside(n.ctx, name, env, command, ready)
-	harness.Check(n.T, err)
+	d := harness.Must(n.rig.Beside(n.ctx, name, env, command, ready))(n.T)
 	n.running[name] = started{d, logged}
 	n.Logf("%s is ready after %s", name, time.Since(began).Round(time.Millisecond))
 }
@@ -233,8 +230,7 @@ func (n *node) keep(name, file string) {
 
 func (n *node) logOf(name string) string {
 	n.Helper()
-	text, err := os.ReadFile(n.running[name].Log())
-	harness.Check(n.T, err)
+	text := harness.Must(os.ReadFile(n.running[name].Log()))(n.T)
 	return string(text[n.running[name].logged:])
 }
 

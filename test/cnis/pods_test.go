@@ -59,16 +59,14 @@ func (n *node) describe(name string, labels map[string]string) (uid string) {
 
 func (n *node) describeAs(metadata object) (uid string) {
 	n.Helper()
-	text, err := json.Marshal(object{
+	text := harness.Must(json.Marshal(object{
 		"metadata": metadata,
 		"spec": object{
 			"nodeName": nodeName, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
 			"containers": []object{{"name": "c", "image": rig.PauseImage}},
 		},
-	})
-	harness.Check(n.T, err)
-	answer, err := n.api.Do(n.ctx, http.MethodPost, "/api/v1/namespaces/shop/pods", text)
-	harness.Check(n.T, err)
+	}))(n.T)
+	answer := harness.Must(n.api.Do(n.ctx, http.MethodPost, "/api/v1/namespaces/shop/pods", text))(n.T)
 	var made struct{ Metadata struct{ UID string } }
 	harness.Check(n.T, json.Unmarshal(answer.Body, &made))
 	return made.Metadata.UID

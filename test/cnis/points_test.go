@@ -90,9 +90,7 @@ func TestPoints(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("CNISCOPE_TEST_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		harness.Check(t, err)
+		seed = harness.Must(strconv.ParseUint(s, 10, 64))(t)
 	}
 	t.Logf("CNISCOPE_TEST_SEED=%d", seed)
 	some := drawn(t)
@@ -132,8 +130,7 @@ func TestPoints(t *testing.T) {
 // drawn returns the faults that match CNISCOPE_TEST_FAULTS, all by default.
 func drawn(t *testing.T) (some []fault) {
 	t.Helper()
-	wanted, err := regexp.Compile(os.Getenv("CNISCOPE_TEST_FAULTS"))
-	harness.Check(t, err)
+	wanted := harness.Must(regexp.Compile(os.Getenv("CNISCOPE_TEST_FAULTS")))(t)
 	for _, f := range faults {
 		if wanted.MatchString(f.name) {
 			some = append(some, f)
@@ -166,8 +163,7 @@ func (n *node) silence(p pod, c *call, asked string) (longest time.Duration) {
 		if m == nil || !strings.Contains(line, "containerID="+p.sandbox[:10]) {
 			continue
 		}
-		when, err := time.Parse(time.RFC3339Nano, m[1])
-		harness.Check(n.T, err)
+		when := harness.Must(time.Parse(time.RFC3339Nano, m[1]))(n.T)
 		if when.After(at[0]) && when.Before(at[1]) {
 			at = append(at, when)
 		}

@@ -119,8 +119,7 @@ func (n *node) networkReady() {
 	harness.Check(n.T, os.WriteFile(filepath.Join(n.rig.CNIConfDir(), ".reload"), nil, 0o600))
 	harness.Check(n.T, os.Remove(filepath.Join(n.rig.CNIConfDir(), ".reload")))
 	harness.Eventually(n, func() error {
-		status, err := n.rig.Status(n.ctx)
-		harness.Check(n.T, err)
+		status := harness.Must(n.rig.Status(n.ctx))(n.T)
 		for _, c := range status.Status.Conditions {
 			if c.Type == "NetworkReady" && !c.Status {
 				return errors.New(c.Message)
@@ -140,8 +139,7 @@ func (n *node) startWarmAgent(more options) {
 func (n *node) reset() {
 	n.Helper()
 	n.kill(ciliumAgent)
-	pins, err := filepath.Glob("/sys/fs/bpf/[^mp]*") // maps.debug and progs.debug are the kernel's
-	harness.Check(n.T, err)
+	pins := harness.Must(filepath.Glob("/sys/fs/bpf/[^mp]*"))(n.T) // maps.debug and progs.debug are the kernel's
 	for _, dir := range append(pins, stateDir) {
 		harness.Check(n.T, os.RemoveAll(dir))
 	}

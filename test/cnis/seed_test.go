@@ -62,8 +62,7 @@ func (n *node) systemPod(name string) systemPod {
 			c.Linux.SecurityContext.Privileged = true
 		},
 	}
-	sandbox, err := n.rig.RunPod(n.ctx, o)
-	harness.Check(n.T, err)
+	sandbox := harness.Must(n.rig.RunPod(n.ctx, o))(n.T)
 	return systemPod{o, sandbox}
 }
 
@@ -110,8 +109,7 @@ func (n *node) crash(p systemPod, name string, restarts int, command ...string) 
 	for attempt := range restarts + 1 {
 		c := p.run(n, name, attempt, false, nil, command...)
 		harness.Until(n, "the container has ended", func() bool {
-			status, err := n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: c.id})
-			harness.Check(n.T, err)
+			status := harness.Must(n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: c.id}))(n.T)
 			return status.Status.State == cri.ContainerState_CONTAINER_EXITED
 		})
 		if attempt < restarts {

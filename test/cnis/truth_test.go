@@ -35,8 +35,7 @@ func (n *node) endpoints() map[string]string {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", agentSocket)
 	}}}
-	answer, err := client.Get("http://cilium/v1/endpoint")
-	harness.Check(n.T, err)
+	answer := harness.Must(client.Get("http://cilium/v1/endpoint"))(n.T)
 	defer answer.Body.Close()
 	var all []struct {
 		Status struct {

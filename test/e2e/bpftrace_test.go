@@ -59,16 +59,14 @@ func startBpftrace(t *testing.T) *bpftrace {
 	if _, err := exec.LookPath("bpftrace"); err != nil {
 		t.Skip("bpftrace is not there: run `make debian-test`")
 	}
-	kernel, err := btf.LoadKernelSpec()
-	harness.Check(t, err)
+	kernel := harness.Must(btf.LoadKernelSpec())(t)
 	var pid, upid *btf.Struct
 	harness.Check(t, errors.Join(kernel.TypeByName("pid", &pid), kernel.TypeByName("upid", &upid)))
 	numbers := slices.IndexFunc(pid.Members, func(m btf.Member) bool { return m.Name == "numbers" })
 
 	dir := t.TempDir()
 	b := &bpftrace{done: make(chan error, 1), out: filepath.Join(dir, "out"), errs: filepath.Join(dir, "errs")}
-	errs, err := os.Create(b.errs)
-	harness.Check(t, err)
+	errs := harness.Must(os.Create(b.errs))(t)
 	defer errs.Close()
 	// Containers often lack tracefs: it is mounted in a private namespace.
 	b.cmd = exec.Command("unshare", "--mount", "sh", "-c",
@@ -124,8 +122,7 @@ func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 	if now := bootToWall(); now.least > b.wall.most || now.most < b.wall.least {
 		t.Fatalf("the calendar was set during the test, from %+v to %+v ns after the boot's clock", b.wall, now)
 	}
-	text, err := os.ReadFile(b.out)
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(b.out))(t)
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) == 6 { // otherwise its maps, at the end
 			lines = append(lines, f)

@@ -25,10 +25,9 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 	t.Helper()
 	c := &clockReader{rings: map[string]*ebpf.Map{}}
 	for _, name := range tracepoints {
-		ring, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: clockRing})
-		harness.Check(t, err)
+		ring := harness.Must(ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: clockRing}))(t)
 		t.Cleanup(func() { ring.Close() })
-		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		program := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{
 			Type: ebpf.RawTracepoint, License: "GPL",
 			Instructions: asm.Instructions{
 				asm.FnKtimeGetBootNs.Call(),
@@ -44,11 +43,9 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 				asm.Mov.Imm(asm.R0, 0),
 				asm.Return(),
 			},
-		})
-		harness.Check(t, err)
+		}))(t)
 		defer program.Close() // the link keeps it
-		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program})
-		harness.Check(t, err)
+		l := harness.Must(link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program}))(t)
 		t.Cleanup(func() { l.Close() })
 		c.rings[name] = ring
 	}

@@ -144,7 +144,6 @@ func (s *stage) traced(pod string) {
 
 func inInitialPIDNamespace(t *testing.T) bool {
 	t.Helper()
-	link, err := os.Readlink("/proc/self/ns/pid")
-	harness.Check(t, err)
+	link := harness.Must(os.Readlink("/proc/self/ns/pid"))(t)
 	return link == fmt.Sprintf("pid:[%d]", uint32(0xEFFFFFFC)) // PROC_PID_INIT_INO
 }

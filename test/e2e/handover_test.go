@@ -55,10 +55,9 @@ func newHandover(t *testing.T) *handover {
 	h.ctx = harness.Context(t)
 	s, err := spool.Open(spool.Options{Dir: filepath.Dir(h.cursor), MaxBytes: 1 << 20, MaxAge: time.Hour})
 	harness.Check(t, err)
-	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+	data := harness.Must(proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "waits"}}}},
-	}}})
-	harness.Check(t, err)
+	}}}))(t)
 	_, err = s.Append(spool.Operation{Start: time.Now(), End: time.Now(), Data: data})
 	harness.Check(t, err)
 	harness.Check(t, s.Close())

@@ -98,8 +98,7 @@ func (s *stage) startScope(so scope.Options) {
 
 func (s *stage) pod(o rig.PodOptions) string {
 	s.Helper()
-	id, err := s.rig.RunPod(s.ctx, o)
-	harness.Check(s.T, err)
+	id := harness.Must(s.rig.RunPod(s.ctx, o))(s.T)
 	return id
 }
 

@@ -72,8 +72,7 @@ func setNode(t *testing.T, containerd string) *installation {
 	n := &installation{stage: setJaeger(t)}
 	o := rig.Options{NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState)}
 	if containerd != "" {
-		tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
-		harness.Check(t, err)
+		tools := harness.Must(rig.Tools(filepath.Join(containerd, "containerd")))(t)
 		o.Containerd = filepath.Join(tools, containerd)
 	}
 	n.startRig(o)
@@ -87,8 +86,7 @@ func (n *installation) moveConfig(imports bool) {
 	n.Helper()
 	const usual = "/etc/containerd/config.toml"
 	theirs, ours := filepath.Join(n.rig.Dir(), "config.toml"), filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
-	text, err := os.ReadFile(theirs)
-	harness.Check(n.T, err)
+	text := harness.Must(os.ReadFile(theirs))(n.T)
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "imports = ") {
@@ -130,8 +128,7 @@ func (n *installation) files() string {
 func (n *installation) setEndpoint() {
 	n.Helper()
 	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
-	text, err := os.ReadFile(file)
-	harness.Check(n.T, err)
+	text := harness.Must(os.ReadFile(file))(n.T)
 	changed := strings.NewReplacer("\n#endpoint = \"\"\n", fmt.Sprintf("\nendpoint = %q\n", n.jaeger.OTLP()),
 		"\n#settle = \"2s\"\n", "\nsettle = \"5s\"\n").Replace(string(text))
 	harness.Check(n.T, os.WriteFile(file, []byte(changed), 0o600))

@@ -23,8 +23,7 @@ type loadedBPF struct {
 
 func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 	t.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid)))(t)
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // possibly closed
 		for line := range strings.Lines(string(text)) {

@@ -149,16 +149,13 @@ func (s *stage) ask(path string, accept ...string) (int, string) {
 	if at == nil {
 		s.Fatal("no metrics are served")
 	}
-	r, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+at[1]+path, nil)
-	harness.Check(s.T, err)
+	r := harness.Must(http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+at[1]+path, nil))(s.T)
 	for _, a := range accept {
 		r.Header.Set("Accept", a)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	harness.Check(s.T, err)
+	answer := harness.Must(http.DefaultClient.Do(r))(s.T)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	harness.Check(s.T, err)
+	body := harness.Must(io.ReadAll(answer.Body))(s.T)
 	return answer.StatusCode, string(body)
 }
 
@@ -168,8 +165,7 @@ func (s *stage) scrape() map[string]float64 {
 	values := map[string]float64{}
 	for _, line := range strings.Split(text, "\n") {
 		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
-			v, err := strconv.ParseFloat(line[i+1:], 64)
-			harness.Check(s.T, err)
+			v := harness.Must(strconv.ParseFloat(line[i+1:], 64))(s.T)
 			values[line[:i]] = v
 		}
 	}

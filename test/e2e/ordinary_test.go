@@ -28,9 +28,7 @@ const ordinaryPods = "CNISCOPE_TEST_PODS"
 func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	pods := 60
 	if text := os.Getenv(ordinaryPods); text != "" {
-		var err error
-		pods, err = strconv.Atoi(text)
-		harness.Check(t, err)
+		pods = harness.Must(strconv.Atoi(text))(t)
 	}
 	const first = 10 // pods until all names are known
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
@@ -62,8 +60,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	verdicts := map[string]int{}
 	s.eachSpan(file, func(x ptrace.Span, text func(string) string) {
 		spans++
-		pod, err := strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-"))
-		harness.Check(t, err)
+		pod := harness.Must(strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-")))(t)
 		switch text("cniscope.kind") {
 		case "operation", "call", "run", "delegate", "command":
 			if lowest, known := names[x.Name()]; !known || pod < lowest {
@@ -137,11 +134,9 @@ func (s *stage) judgedRight(x ptrace.Span) {
 
 func (s *stage) eachSpan(file string, take func(x ptrace.Span, text func(key string) string)) {
 	s.Helper()
-	data, err := scope.ReadSpans(file)
-	harness.Check(s.T, err)
+	data := harness.Must(scope.ReadSpans(file))(s.T)
 	for line := range bytes.Lines(data) {
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
-		harness.Check(s.T, err)
+		traces := harness.Must((&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line))(s.T)
 		for _, rs := range traces.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, x := range ss.Spans().All() {

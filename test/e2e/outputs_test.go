@@ -66,8 +66,7 @@ func (s *stage) inJaeger(n int) string {
 		return nil
 	})
 	for _, x := range all {
-		line, err := protojson.Marshal(x.Span)
-		harness.Check(s.T, err)
+		line := harness.Must(protojson.Marshal(x.Span))(s.T)
 		fmt.Fprintf(&text, "%s\n%q\n", line, x.resource)
 	}
 	return text.String()
@@ -94,8 +93,7 @@ func (s *stage) logged(what string, n int) {
 
 func (s *stage) read(file string) []byte {
 	s.Helper()
-	text, err := os.ReadFile(file)
-	harness.Check(s.T, err)
+	text := harness.Must(os.ReadFile(file))(s.T)
 	return text
 }
 

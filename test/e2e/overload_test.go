@@ -97,8 +97,7 @@ func (s *stage) gaps() gaps {
 	_, body := s.ask("/metrics")
 	g := gaps{upTo: map[string]float64{}}
 	for _, found := range regexp.MustCompile(`(?m)^cniscope_tick_gap_seconds_bucket\{le="([^"]+)"\} (\S+)`).FindAllStringSubmatch(body, -1) {
-		n, err := strconv.ParseFloat(found[2], 64)
-		harness.Check(s.T, err)
+		n := harness.Must(strconv.ParseFloat(found[2], 64))(s.T)
 		g.upTo[found[1]] = n
 		g.all = max(g.all, n)
 	}
@@ -111,12 +110,10 @@ func TestOverload(t *testing.T) {
 	if text == "" {
 		t.Skip("make test-overload")
 	}
-	long, err := time.ParseDuration(text)
-	harness.Check(t, err)
+	long := harness.Must(time.ParseDuration(text))(t)
 	harness.Root(t)
 	s := &stage{T: t, ctx: harness.Context(t)}
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	report := filepath.Join(t.TempDir(), "report")
 	// The plugin identifies the flooding pod by name.
 	script := rig.Script(fmt.Sprintf("case $CNI_COMMAND$CNI_ARGS in ADD*NAME=flood*) %[1]s=%[2]s %[1]s_REPORT=%[3]s %[4]s;; esac", flooding, long, report, self))
@@ -125,10 +122,9 @@ func TestOverload(t *testing.T) {
 		Plugins:  map[string][]byte{"busy": script},
 	})
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
-	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{
+	s.scope = harness.Must(scope.Start(s.ctx, s.rig, scope.Options{
 		Program: program, TOML: patient + whole + served + fmt.Sprintf("[export.file]\npath = %q\n", file),
-	})
-	harness.Check(t, err)
+	}))(t)
 	t.Cleanup(func() {
 		if _ = s.scope.Stop(); t.Failed() {
 			t.Logf("cniscope's log:\n%s", s.scope.LogText())
@@ -206,8 +202,7 @@ func (s *stage) lostBy() map[string]float64 {
 
 func (f *flood) read(t *testing.T, report string) {
 	t.Helper()
-	data, err := os.ReadFile(report)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(report))(t)
 	var began, ended int64
 	if _, err := fmt.Sscan(string(data), &began, &ended, &f.rate); err != nil {
 		t.Fatalf("%q: %v", data, err)

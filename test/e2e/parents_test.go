@@ -103,8 +103,7 @@ broken DEL < cni.Remove`,
 			}
 			ro := test.tracing(addr)
 			if test.containerd != "" {
-				tools, err := rig.Tools(filepath.Join(test.containerd, "containerd"))
-				harness.Check(t, err)
+				tools := harness.Must(rig.Tools(filepath.Join(test.containerd, "containerd")))(t)
 				ro.Containerd = filepath.Join(tools, test.containerd)
 			}
 			ro.Networks = []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}}

@@ -60,14 +60,12 @@ func tables(t *testing.T, pid int) map[string]int {
 
 func count(t *testing.T, id uint32, counts map[string]int) {
 	t.Helper()
-	m, err := ebpf.NewMapFromID(ebpf.MapID(id))
-	harness.Check(t, err)
+	m := harness.Must(ebpf.NewMapFromID(ebpf.MapID(id)))(t)
 	defer m.Close()
 	if m.Type() != ebpf.Hash && m.Type() != ebpf.LRUHash {
 		return
 	}
-	info, err := m.Info()
-	harness.Check(t, err)
+	info := harness.Must(m.Info())(t)
 	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
 	counts[info.Name] = 0
 	for entries := m.Iterate(); entries.Next(&key, &value); {

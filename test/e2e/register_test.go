@@ -58,8 +58,7 @@ func TestPreinstalled(t *testing.T) {
 
 // The drop-in of configs/ has version 2, which containerd with version 4 understands.
 func TestTheDropInSwitchesNRIOn(t *testing.T) {
-	text, err := os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml"))
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml")))(t)
 	if !strings.Contains(string(text), "\nversion = 2\n") {
 		t.Fatal("the drop-in is not of version 2")
 	}

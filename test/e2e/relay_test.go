@@ -21,8 +21,7 @@ func setRelayed(t *testing.T, protocol string) *stage {
 	if protocol == "http/protobuf" {
 		s.endpoint = s.jaeger.OTLPHTTP() + "/v1/traces"
 	}
-	tools, err := rig.Tools("containerd-2.3/containerd")
-	harness.Check(t, err)
+	tools := harness.Must(rig.Tools("containerd-2.3/containerd"))(t)
 	addr := harness.Address(t)
 	ro := byEnvironment("grpc", "OTEL_BSP_SCHEDULE_DELAY=200")(addr)
 	ro.Containerd = filepath.Join(tools, "containerd-2.3")

@@ -145,8 +145,7 @@ func (s *stage) secretsInTheOptions(more outputs) {
 
 	printing := exec.Command(program, "config", "print")
 	printing.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20"+canary+",x-key="+canaryKey)
-	out, err := printing.CombinedOutput()
-	harness.Check(s.T, err)
+	out := harness.Must(printing.CombinedOutput())(s.T)
 	harness.Check(s.T, harness.Contains(string(out), "authorization"))
 	more.add("config print of the environment", string(out))
 }

@@ -66,8 +66,7 @@ func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	t.Helper()
 	traces := map[string]bool{}
 	for _, m := range kept.FindAllStringSubmatch(one.LogText(), -1) {
-		at, err := time.Parse(time.RFC3339Nano, m[1])
-		harness.Check(t, err)
+		at := harness.Must(time.Parse(time.RFC3339Nano, m[1]))(t)
 		if at.Before(until) {
 			traces[m[2]] = true
 		}
@@ -81,8 +80,7 @@ func outage(t *testing.T) time.Duration {
 	if text == "" {
 		return 20 * time.Second
 	}
-	d, err := time.ParseDuration(text)
-	harness.Check(t, err)
+	d := harness.Must(time.ParseDuration(text))(t)
 	return d
 }
 
@@ -189,11 +187,9 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 
 func size(t *testing.T, dir string) (n int64) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob(filepath.Join(dir, "*.segment")))(t)
 	for _, file := range files {
-		info, err := os.Stat(file)
-		harness.Check(t, err)
+		info := harness.Must(os.Stat(file))(t)
 		n += info.Size()
 	}
 	return n

@@ -201,8 +201,7 @@ func boot(t *testing.T) *booted {
 func (b *booted) newer() {
 	b.Helper()
 	b.builds++
-	text, err := os.ReadFile(program)
-	harness.Check(b.T, err)
+	text := harness.Must(os.ReadFile(program))(b.T)
 	harness.Check(b.T, os.RemoveAll(b.program))
 	harness.Check(b.T, os.WriteFile(b.program, fmt.Appendf(text, "%d", b.builds), 0o755))
 }

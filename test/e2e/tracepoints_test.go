@@ -50,8 +50,7 @@ type report struct {
 func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	t.Helper()
 	number := func(text string) int64 {
-		n, err := strconv.ParseInt(text, 10, 64)
-		harness.Check(t, err)
+		n := harness.Must(strconv.ParseInt(text, 10, 64))(t)
 		return n
 	}
 	after := w.after.stop(t)

@@ -73,10 +73,8 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	harness.Check(t, copyFile("/bin/sh", named))
 	start := func(path string) (run func(line string) error) {
 		c := exec.Command("unshare", "--mount", path)
-		in, err := c.StdinPipe()
-		harness.Check(t, err)
-		out, err := c.StdoutPipe()
-		harness.Check(t, err)
+		in := harness.Must(c.StdinPipe())(t)
+		out := harness.Must(c.StdoutPipe())(t)
 		harness.Check(t, c.Start())
 		t.Cleanup(func() {
 			in.Close()
@@ -125,8 +123,7 @@ func newBeside(t *testing.T, options string, in ...string) *alone {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
 	}
-	dir, err := os.MkdirTemp("", "cniscope-alone") // unlike t.TempDir, open to other users
-	harness.Check(t, err)
+	dir := harness.Must(os.MkdirTemp("", "cniscope-alone"))(t) // unlike t.TempDir, open to other users
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
 	harness.Check(t, os.Chmod(dir, 0o755))
@@ -135,8 +132,7 @@ func newBeside(t *testing.T, options string, in ...string) *alone {
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil,
 		"[nri]\nenabled = false\n[runtime]\nsocket = \"/nowhere\"\n[probe]\n%[3]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
 		dir, a.file, options), 0o600))
-	log, err := os.Create(filepath.Join(dir, "log"))
-	harness.Check(t, err)
+	log := harness.Must(os.Create(filepath.Join(dir, "log")))(t)
 	defer log.Close()
 	command := slices.Concat(in, []string{program, "run", "--config", file})
 	c := exec.Command(command[0], command[1:]...)
@@ -178,8 +174,7 @@ func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 
 func (a *alone) inside(c *exec.Cmd) {
 	args := []string{"nsenter", fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", a.cniscope), c.Path}
-	path, err := exec.LookPath(args[0])
-	harness.Check(a.T, err)
+	path := harness.Must(exec.LookPath(args[0]))(a.T)
 	// Enter first: nsenter itself must not look like a plugin.
 	*c = exec.Cmd{Path: path, Args: append(args[:2:2], append([]string{"env"}, append(c.Env, c.Path)...)...)}
 }
@@ -217,10 +212,8 @@ func spansIn(t *testing.T, path string) []*span {
 	}
 	var all []*tracepb.ResourceSpans
 	for line := range strings.Lines(string(text)) {
-		traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(line))
-		harness.Check(t, err)
-		wire, err := new(ptrace.ProtoMarshaler).MarshalTraces(traces)
-		harness.Check(t, err)
+		traces := harness.Must(new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(line)))(t)
+		wire := harness.Must(new(ptrace.ProtoMarshaler).MarshalTraces(traces))(t)
 		var data tracepb.TracesData
 		harness.Check(t, proto.Unmarshal(wire, &data))
 		all = append(all, data.ResourceSpans...)

@@ -52,8 +52,7 @@ func TestJaeger(t *testing.T) {
 
 func TestCollector(t *testing.T) {
 	tool(t, "jaeger")
-	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
-	harness.Check(t, err)
+	backend := harness.Must(rig.StartJaeger(t.Context(), rig.JaegerOptions{}))(t)
 	t.Cleanup(func() {
 		if err := backend.Close(); err != nil {
 			t.Error(err)
@@ -110,8 +109,7 @@ func (c *collector) at(port string) string { return c.ports[port] }
 func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	t.Helper()
 	binary := tool(t, "jaeger")
-	data, err := os.ReadFile(config)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(config))(t)
 	c := &collector{ports: map[string]string{}}
 	text := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).ReplaceAllStringFunc(string(data), func(address string) string {
 		c.ports[strings.TrimPrefix(address, "127.0.0.1:")] = harness.Address(t)
@@ -123,8 +121,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	dir := t.TempDir()
 	moved, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
 	harness.Check(t, os.WriteFile(moved, []byte(text), 0o600))
-	out, err := os.Create(log)
-	harness.Check(t, err)
+	out := harness.Must(os.Create(log))(t)
 	defer out.Close()
 	cmd := exec.Command(binary, "--config", moved)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -149,8 +146,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 
 func send(t *testing.T, address string) {
 	t.Helper()
-	program, err := scope.Build(t.Context(), t.TempDir())
-	harness.Check(t, err)
+	program := harness.Must(scope.Build(t.Context(), t.TempDir()))(t)
 	if out, err := exec.CommandContext(t.Context(), program, "show", recording, "--otlp", address).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

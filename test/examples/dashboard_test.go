@@ -32,8 +32,7 @@ type panel struct {
 
 func panels(t *testing.T) []panel {
 	t.Helper()
-	data, err := os.ReadFile(dashboard)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(dashboard))(t)
 	var d struct{ Panels []panel }
 	harness.Check(t, json.Unmarshal(data, &d))
 	return d.Panels
@@ -85,8 +84,7 @@ func (p *prometheus) ask(to any, path string, values ...string) {
 	for i := 0; i < len(values); i += 2 {
 		q.Add(values[i], values[i+1])
 	}
-	body, err := get(p.t, p.url+path+"?"+q.Encode())
-	harness.Check(p.t, err)
+	body := harness.Must(get(p.t, p.url+path+"?"+q.Encode()))(p.t)
 	answer := struct {
 		Status, Error string
 		Data          any
@@ -139,8 +137,7 @@ func TestTheDashboardOfANode(t *testing.T) {
 	tool(t, "prometheus")
 	ctx, dir := harness.Context(t), t.TempDir()
 	lock, spans, at := filepath.Join(dir, "lock"), filepath.Join(dir, "spans.json"), harness.Address(t)
-	program, err := scope.Build(ctx, dir)
-	harness.Check(t, err)
+	program := harness.Must(scope.Build(ctx, dir))(t)
 	r := scope.Rig(ctx, t, troubled(lock))
 	scope.Observe(ctx, t, r, scope.Options{Program: program, TOML: fmt.Sprintf(dashboardOptions, at, spans, filepath.Join(dir, "spool"))})
 	p := startPrometheus(t, at, "rig-node")
@@ -204,8 +201,7 @@ func variables(t *testing.T, p *prometheus) {
 // exemplars checks that the traces of exemplars are in the file, and that verdicts have exemplars.
 func exemplars(t *testing.T, p *prometheus, all []panel, spans string, since time.Time) {
 	t.Helper()
-	written, err := os.ReadFile(spans)
-	harness.Check(t, err)
+	written := harness.Must(os.ReadFile(spans))(t)
 	kept := map[string]bool{}
 	for _, id := range regexp.MustCompile(`"traceId":"([0-9a-f]{32})"`).FindAllSubmatch(written, -1) {
 		kept[string(id[1])] = true

@@ -189,8 +189,7 @@ func notation(values []int) string {
 func fires(t *testing.T, fleets []fleet, want ...string) {
 	t.Helper()
 	var b strings.Builder
-	rules, err := filepath.Abs(alerts)
-	harness.Check(t, err)
+	rules := harness.Must(filepath.Abs(alerts))(t)
 	fmt.Fprintf(&b, "rule_files: [%s]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n", rules)
 	for _, f := range fleets {
 		f.write(&b)

@@ -49,8 +49,7 @@ func TestAlerts(t *testing.T) {
 }
 
 func TestTheDashboardsQueries(t *testing.T) {
-	data, err := os.ReadFile(dashboard)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(dashboard))(t)
 	var d struct {
 		Panels []struct {
 			Title   string

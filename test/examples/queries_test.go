@@ -58,8 +58,7 @@ type question struct {
 
 func questions(t *testing.T) (all []question) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/traces.md")
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile("../../docs/traces.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Queries\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, below := range strings.Split(section, "\n### ")[1:] {
@@ -114,12 +113,10 @@ func ask(t *testing.T, names map[string]string, find func(question) (traces []st
 
 func sent(t *testing.T, endpoint string) (names map[string]string) {
 	t.Helper()
-	program, err := scope.Build(t.Context(), t.TempDir())
-	harness.Check(t, err)
+	program := harness.Must(scope.Build(t.Context(), t.TempDir()))(t)
 	names = map[string]string{}
 	for _, file := range queried {
-		spans, err := exec.CommandContext(t.Context(), program, "show", file, "--format", "json").Output()
-		harness.Check(t, err)
+		spans := harness.Must(exec.CommandContext(t.Context(), program, "show", file, "--format", "json").Output())(t)
 		for line := range bytes.Lines(spans) {
 			name(t, names, line)
 		}
@@ -154,8 +151,7 @@ func name(t *testing.T, names map[string]string, line []byte) {
 // The tag queries of docs/traces.md find the documented traces in Jaeger.
 func TestQueriesInJaeger(t *testing.T) {
 	tool(t, "jaeger")
-	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
-	harness.Check(t, err)
+	backend := harness.Must(rig.StartJaeger(t.Context(), rig.JaegerOptions{}))(t)
 	t.Cleanup(func() {
 		if err := backend.Close(); err != nil {
 			t.Error(err)

@@ -18,10 +18,8 @@ import (
 // The commands of docs/tutorial.md lead from a recording to a trace in a Jaeger.
 func TestTutorial(t *testing.T) {
 	jaeger := start(t, jaegerConfig, nil)
-	program, err := scope.Build(t.Context(), t.TempDir())
-	harness.Check(t, err)
-	text, err := os.ReadFile("../../docs/tutorial.md")
-	harness.Check(t, err)
+	program := harness.Must(scope.Build(t.Context(), t.TempDir()))(t)
+	text := harness.Must(os.ReadFile("../../docs/tutorial.md"))(t)
 	tutorial, _, _ := strings.Cut(string(text), "\n## 5.")
 	local := strings.NewReplacer("bin/cniscope", program, "127.0.0.1:4317", jaeger.at("4317"),
 		"127.0.0.1:16686", jaeger.at("16686"), "/tmp/three-pods.html", filepath.Join(t.TempDir(), "page.html"))

@@ -106,11 +106,9 @@ func (c *counter) Write(b []byte) (int, error) {
 
 func write(t *testing.T, path string, bytes int64, lines func(io.Writer, int), level int) {
 	t.Helper()
-	f, err := os.Create(path)
-	harness.Check(t, err)
+	f := harness.Must(os.Create(path))(t)
 	defer f.Close()
-	z, err := gzip.NewWriterLevel(f, level)
-	harness.Check(t, err)
+	z := harness.Must(gzip.NewWriterLevel(f, level))(t)
 	w := &bounded{Writer: bufio.NewWriterSize(z, 1<<20), left: bytes}
 	for i := 0; w.left > 0; i++ {
 		lines(w, i)

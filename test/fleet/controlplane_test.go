@@ -63,8 +63,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 
 func run(t *testing.T, program string, args ...string) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log"))
-	harness.Check(t, err)
+	file := harness.Must(os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log")))(t)
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	harness.Check(t, tied.Start(cmd))

@@ -41,8 +41,7 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 	nodes := &Nodes{}
 	kubelets := httptest.NewTLSServer(nodes)
 	t.Cleanup(kubelets.Close)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, no process answers
-	harness.Check(t, err)
+	silent := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t) // the kernel accepts connections, no process answers
 	t.Cleanup(func() { _ = silent.Close() })
 	began := time.Now()
 	c.populate(t, port(kubelets.Listener), port(silent))

@@ -32,6 +32,15 @@ func Check(t testing.TB, err error) {
 	}
 }
 
+// Must returns the value of a call, and ends the test like Check if it failed: Must(os.ReadFile(file))(t).
+func Must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Check(t, err)
+		return value
+	}
+}
+
 // Root skips the test unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()

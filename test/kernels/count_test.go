@@ -253,8 +253,7 @@ func tell(t *testing.T, all map[string]costs) {
 	const performance = "../../docs/contributing/performance.md"
 	now := instructions(all)
 	t.Logf("\n%s", now)
-	was, err := os.ReadFile(performance)
-	harness.Check(t, err)
+	was := harness.Must(os.ReadFile(performance))(t)
 	tables := regexp.MustCompile(`(?m)^\| instructions more.*\n(\|.*\n)+`)
 	if *update {
 		harness.Check(t, os.WriteFile(performance, tables.ReplaceAllLiteral(was, []byte(now)), 0o644))

@@ -60,7 +60,6 @@ func build(t *testing.T, arch, source string) []byte {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	program, err := os.ReadFile(file)
-	harness.Check(t, err)
+	program := harness.Must(os.ReadFile(file))(t)
 	return program
 }

@@ -43,8 +43,7 @@ func table(reports []reported) string {
 // compare fails if the page differs. The newest kernel may change.
 func compare(t *testing.T, measured string) {
 	t.Helper()
-	was, err := os.ReadFile(page)
-	harness.Check(t, err)
+	was := harness.Must(os.ReadFile(page))(t)
 	newest := regexp.MustCompile(`newest \([^)]*\)`)
 	if *update {
 		harness.Check(t, os.WriteFile(page, []byte(measured), 0o644))

@@ -98,8 +98,7 @@ func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]str
 // Stored recordings of both ways give the same spans, and a difference is found.
 func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
 	way := func(name string) []event.Event {
-		recording, err := os.ReadFile(filepath.Join("testdata/ways", name+".rec.gz"))
-		harness.Check(t, err)
+		recording := harness.Must(os.ReadFile(filepath.Join("testdata/ways", name+".rec.gz")))(t)
 		return eventsOf(t, recording)
 	}
 	byFunctions, bySystemCalls := way("functions"), way("system-calls")
@@ -165,8 +164,7 @@ func recorded(t *testing.T, console []byte, way string) (all []event.Event) {
 
 func eventsOf(t *testing.T, recording []byte) (all []event.Event) {
 	t.Helper()
-	r, err := record.NewReader(bytes.NewReader(recording))
-	harness.Check(t, err)
+	r := harness.Must(record.NewReader(bytes.NewReader(recording)))(t)
 	defer r.Close()
 	for {
 		e, err := r.Next()

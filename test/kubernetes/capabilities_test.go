@@ -41,8 +41,7 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("hold")}}},
 		Plugins:  map[string][]byte{"hold": rig.Script(fmt.Sprintf("while [ -e %s ]; do sleep 0.05; done", hold))},
 	})
-	configurations, err := filepath.Glob(filepath.Join(c.rig.CNIConfDir(), "*.conflist"))
-	harness.Check(c, err)
+	configurations := harness.Must(filepath.Glob(filepath.Join(c.rig.CNIConfDir(), "*.conflist")))(c)
 	for _, file := range configurations {
 		harness.Check(c, os.Chown(file, 4711, 4711))
 		harness.Check(c, os.Chmod(file, 0o600))

@@ -68,10 +68,8 @@ func TestChartPassesTheStrictDryRun(t *testing.T) {
 	for _, profile := range h.Profiles(t) {
 		for name, values := range dress {
 			t.Run(profile+" "+name, func(t *testing.T) {
-				text, err := h.Template(c.ctx, "cniscope", namespace, "--set", "profile="+profile+","+values)
-				harness.Check(t, err)
-				all, err := chart.Objects(text)
-				harness.Check(t, err)
+				text := harness.Must(h.Template(c.ctx, "cniscope", namespace, "--set", "profile="+profile+","+values))(t)
+				all := harness.Must(chart.Objects(text))(t)
 				for _, o := range all {
 					c.in(t).dryRun(o, namespace)
 				}
@@ -95,8 +93,7 @@ func (c *cluster) dryRun(o chart.Object, namespace string) {
 	}
 	// A misspelled field is refused.
 	o["misspelt"] = true
-	body, err = json.Marshal(o)
-	harness.Check(c, err)
+	body = harness.Must(json.Marshal(o))(c)
 	if _, err = c.api.Do(c.ctx, "POST", path, body); err == nil || !strings.Contains(err.Error(), `unknown field "misspelt"`) {
 		c.Errorf("%s with a misspelt field: %v, want a refusal", o.Text("kind"), err)
 	}

@@ -34,8 +34,7 @@ func TestChartLives(t *testing.T) {
 	before := c.nodeTree()
 	run := func(c *cluster, arguments ...string) string {
 		c.Helper()
-		out, err := h.Run(c.ctx, append(arguments, "--namespace", chartNamespace)...)
-		harness.Check(c, err)
+		out := harness.Must(h.Run(c.ctx, append(arguments, "--namespace", chartNamespace)...))(c)
 		return out
 	}
 
@@ -119,8 +118,7 @@ func (c *cluster) wholeInThePod(scope *pod) {
 func (c *cluster) letsGo(scope *pod) {
 	c.Helper()
 	mounts := func() string {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid(scope)))
-		harness.Check(c, err)
+		text := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid(scope))))(c)
 		return string(text)
 	}
 	web := c.run(c.web("mounted"), running)
@@ -193,7 +191,7 @@ func (c *cluster) nodeTree() (files []string) {
 	c.Helper()
 	root := fmt.Sprintf("/proc/%d/root", c.rig.ContainerdPID())
 	for _, dir := range []string{"/run/cniscope", "/run/nri", "/etc/cni", "/etc/nri", "/opt/nri", "/etc/cniscope", "/var/lib/cniscope"} {
-		err := filepath.WalkDir(root+dir, func(path string, d fs.DirEntry, err error) error {
+		harness.Check(c, filepath.WalkDir(root+dir, func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -201,8 +199,7 @@ func (c *cluster) nodeTree() (files []string) {
 				files = append(files, strings.TrimPrefix(path, root)+" "+d.Type().String())
 			}
 			return err
-		})
-		harness.Check(c, err)
+		}))
 	}
 	return files
 }
@@ -217,10 +214,8 @@ func (c *cluster) exec(p *pod, command ...string) (out string, code int32) {
 
 func (c *cluster) scrape(address string) string {
 	c.Helper()
-	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // a test's own
-	harness.Check(c, err)
+	response := harness.Must(http.Get("http://" + address + "/metrics"))(c) //nolint:noctx // a test's own
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	harness.Check(c, err)
+	text := harness.Must(io.ReadAll(response.Body))(c)
 	return string(text)
 }

@@ -67,8 +67,7 @@ func (c *cluster) beside(name string, ready func(context.Context) error, command
 		"PATH=" + os.Getenv("PATH"), "HOME=" + c.rig.Dir(),
 		"OTEL_BSP_SCHEDULE_DELAY=200",
 	}
-	d, err := c.rig.Beside(c.ctx, name, env, command, ready)
-	harness.Check(c, err)
+	d := harness.Must(c.rig.Beside(c.ctx, name, env, command, ready))(c)
 	c.Cleanup(func() {
 		d.Stop()
 		if c.Failed() && os.Getenv("CNISCOPE_TEST_LOGS") != "" {

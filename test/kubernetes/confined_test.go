@@ -22,12 +22,10 @@ var givenUp = []string{"NET_ADMIN"}
 // confined checks that a pod's process has exactly these capabilities, cannot gain any, and is filtered.
 func (c *cluster) confined(p *pod, names []string) {
 	c.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p)))
-	harness.Check(c, err)
+	status := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p))))(c)
 	var bits, kept uint64
 	for _, name := range names {
-		value, err := cap.FromName("cap_" + strings.ToLower(name))
-		harness.Check(c, err)
+		value := harness.Must(cap.FromName("cap_" + strings.ToLower(name)))(c)
 		bits |= 1 << value
 		if !slices.Contains(givenUp, name) {
 			kept |= 1 << value
@@ -63,11 +61,10 @@ func (c *cluster) containerCalled(p *pod, name string) string {
 	if name != "" {
 		selector["io.kubernetes.container.name"] = name
 	}
-	list, err := c.rig.Runtime().ListContainers(c.ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
+	list := harness.Must(c.rig.Runtime().ListContainers(c.ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
 		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
 		LabelSelector: selector,
-	}})
-	harness.Check(c, err)
+	}}))(c)
 	if len(list.Containers) != 1 {
 		c.Fatalf("pod %s has %d running containers %s", p.Metadata.Name, len(list.Containers), name)
 	}

@@ -15,12 +15,10 @@ import (
 
 func connections(t testing.TB, pid int, port string) (n int) {
 	t.Helper()
-	number, err := strconv.Atoi(port)
-	harness.Check(t, err)
+	number := harness.Must(strconv.Atoi(port))(t)
 	sockets := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
-		harness.Check(t, err)
+		text := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)))(t)
 		for line := range strings.Lines(string(text)) {
 			fields := strings.Fields(line) // sl local_address rem_address st … inode is the tenth
 			if len(fields) >= 10 && strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", number)) {
@@ -28,8 +26,7 @@ func connections(t testing.TB, pid int, port string) (n int) {
 			}
 		}
 	}
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)))(t)
 	for _, file := range files {
 		if to, err := os.Readlink(file); err == nil && sockets[to] {
 			n++

@@ -29,10 +29,8 @@ func (c *cluster) define() {
 	for module, files := range crds {
 		dir := c.module(module)
 		for _, file := range files {
-			text, err := os.ReadFile(filepath.Join(dir, file))
-			harness.Check(c, err)
-			made, err := c.api.Do(c.ctx, "POST", definitions, text)
-			harness.Check(c, err)
+			text := harness.Must(os.ReadFile(filepath.Join(dir, file)))(c)
+			made := harness.Must(c.api.Do(c.ctx, "POST", definitions, text))(c)
 			var o object
 			harness.Check(c, json.Unmarshal(made.Body, &o))
 			names = append(names, o.text("metadata", "name"))

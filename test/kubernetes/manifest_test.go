@@ -59,8 +59,7 @@ var collections = map[string]string{
 // manifest splits the file. The apiserver parses the YAML; kind and name suffice here.
 func (c *cluster) manifest() (documents []document) {
 	c.Helper()
-	text, err := os.ReadFile(manifestFile)
-	harness.Check(c, err)
+	text := harness.Must(os.ReadFile(manifestFile))(c)
 	for _, part := range bytes.Split(text, []byte("\n---\n")) {
 		d := document{yaml: part}
 		for line := range strings.Lines(string(part)) {
@@ -129,8 +128,7 @@ func (c *cluster) serviceAccount(namespace string) {
 // podOf replaces the DaemonSet controller and the scheduler.
 func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
 	c.Helper()
-	template, err := json.Marshal(daemonSet.at("spec", "template"))
-	harness.Check(c, err)
+	template := harness.Must(json.Marshal(daemonSet.at("spec", "template")))(c)
 	var pod object
 	harness.Check(c, json.Unmarshal(template, &pod))
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"

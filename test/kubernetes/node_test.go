@@ -63,12 +63,10 @@ func (c *cluster) startKubelet() {
 		harness.Check(c, os.WriteFile(file, []byte(value), 0o644))
 		script += fmt.Sprintf("mount --bind %s /proc/sys/%s\n", file, name)
 	}
-	inside, err := c.rig.Inside(script)
-	harness.Check(c, err)
+	inside := harness.Must(c.rig.Inside(script))(c)
 	harness.Check(c, os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte("nameserver 127.0.0.1\n"), 0o644))
 	write := func(name string, v any) string {
-		text, err := json.MarshalIndent(v, "", "  ")
-		harness.Check(c, err)
+		text := harness.Must(json.MarshalIndent(v, "", "  "))(c)
 		path := filepath.Join(dir, name)
 		harness.Check(c, os.WriteFile(path, text, 0o600))
 		return path

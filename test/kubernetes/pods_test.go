@@ -56,11 +56,9 @@ func (c *cluster) web(name string) object {
 
 func (c *cluster) run(o object, done func(*pod) error) *pod {
 	c.Helper()
-	body, err := json.Marshal(o)
-	harness.Check(c, err)
+	body := harness.Must(json.Marshal(o))(c)
 	p := &pod{}
-	answer, err := c.api.Do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body)
-	harness.Check(c, err)
+	answer := harness.Must(c.api.Do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body))(c)
 	harness.Check(c, json.Unmarshal(answer.Body, p))
 	path := p.path()
 	harness.Eventually(c, func() error {

@@ -36,8 +36,7 @@ func lasting(t *testing.T) time.Duration {
 	if text == "" || os.Geteuid() != 0 {
 		t.Skip("has bounds of time: make test-neighbours, as root")
 	}
-	d, err := time.ParseDuration(text)
-	harness.Check(t, err)
+	d := harness.Must(time.ParseDuration(text))(t)
 	return d
 }
 
@@ -62,8 +61,7 @@ func newNode(t *testing.T, containerd, options string) *node {
 	t.Helper()
 	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
-	tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
-	harness.Check(t, err)
+	tools := harness.Must(rig.Tools(filepath.Join(containerd, "containerd")))(t)
 	n.rig = scope.Rig(ctx, t, rig.Options{
 		Containerd: filepath.Join(tools, containerd),
 		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},

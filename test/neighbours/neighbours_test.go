@@ -66,11 +66,9 @@ func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, g
 }
 
 func (n *node) refused() (lines string) {
-	answer, err := http.Get("http://" + n.metrics + "/metrics")
-	harness.Check(n.T, err)
+	answer := harness.Must(http.Get("http://" + n.metrics + "/metrics"))(n.T)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	harness.Check(n.T, err)
+	body := harness.Must(io.ReadAll(answer.Body))(n.T)
 	for line := range strings.Lines(string(body)) {
 		if strings.HasPrefix(line, "cniscope_relay_connections_refused_total") {
 			lines += line

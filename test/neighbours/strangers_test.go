@@ -160,11 +160,9 @@ func TestAScraperAmongHandshakes(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := harness.NewAuthority()
 	harness.Check(t, err)
-	pair, err := authority.Issue("cniscope", time.Hour)
-	harness.Check(t, err)
+	pair := harness.Must(authority.Issue("cniscope", time.Hour))(t)
 	harness.Check(t, harness.WritePEM(dir, "tls", pair))
-	hash, err := bcrypt.GenerateFromPassword([]byte("right"), 10)
-	harness.Check(t, err)
+	hash := harness.Must(bcrypt.GenerateFromPassword([]byte("right"), 10))(t)
 	path := filepath.Join(dir, "web.yml")
 	harness.Check(t, os.WriteFile(path, fmt.Appendf(nil,
 		"tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\nbasic_auth_users:\n  near: %s\n", hash), 0o600))

@@ -19,8 +19,7 @@ const cache = "../../.cache/packages"
 
 func file(t *testing.T, version, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(cache, "dist", version, name))
-	harness.Check(t, err)
+	path := harness.Must(filepath.Abs(filepath.Join(cache, "dist", version, name)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("make test-packages builds them: ", err)
 	}
@@ -46,8 +45,7 @@ func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", unpack, err, out)
 			}
 			lists = append(lists, string(out))
-			program, err := elf.Open(filepath.Join(dir, "usr/bin/cniscope"))
-			harness.Check(t, err)
+			program := harness.Must(elf.Open(filepath.Join(dir, "usr/bin/cniscope")))(t)
 			harness.Equal(t, program.Machine, machine, kind[i], "has a program for")
 			if program.Section(".interp") != nil {
 				t.Errorf("the program of %s is not static", kind[i])

@@ -40,8 +40,7 @@ func TestPicture(t *testing.T) {
 // small reduces a picture to its 256 most frequent colors.
 func small(t *testing.T, data []byte) []byte {
 	t.Helper()
-	full, err := png.Decode(bytes.NewReader(data))
-	harness.Check(t, err)
+	full := harness.Must(png.Decode(bytes.NewReader(data)))(t)
 	counts := map[color.RGBA]int{}
 	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
 		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {

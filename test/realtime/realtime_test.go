@@ -123,11 +123,9 @@ func TestNoCommandRepeatsTests(t *testing.T) {
 	const command = `(make|go test|gotestsum|\$\((MAKE|SUB|TESTS|PACKAGES)\))\b`
 	repeats := regexp.MustCompile(`(?m)rerun-fails|\|\| *` + command + `|(^|[;&|(@\t':]) *(until|while) [^#\n]*` + command + `|` + command + `.*\bbreak\b`)
 	for _, pattern := range []string{"Makefile", "*/*/*.mk", "test/*.sh", ".ci/*", ".github/workflows/*"} {
-		files, err := filepath.Glob("../../" + pattern)
-		harness.Check(t, err)
+		files := harness.Must(filepath.Glob("../../" + pattern))(t)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			harness.Check(t, err)
+			text := harness.Must(os.ReadFile(file))(t)
 			if found := repeats.Find(text); found != nil {
 				t.Errorf("%s repeats tests: %s", file, found)
 			}

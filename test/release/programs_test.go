@@ -19,13 +19,11 @@ import (
 
 // examinePrograms checks that each is static, for its architecture, and reports its commit.
 func examinePrograms(t *testing.T, s tree) {
-	head, err := s.command("git", "rev-parse", "HEAD").Output()
-	harness.Check(t, err)
+	head := harness.Must(s.command("git", "rev-parse", "HEAD").Output())(t)
 	commit := strings.TrimSpace(string(head))
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		file := s.path("dist", version, "cniscope_"+number+"_linux_"+arch)
-		f, err := elf.Open(file)
-		harness.Check(t, err)
+		f := harness.Must(elf.Open(file))(t)
 		defer f.Close()
 		harness.Equal(t, f.Machine, machine, file, "is for")
 		for _, p := range f.Progs {
@@ -37,15 +35,12 @@ func examinePrograms(t *testing.T, s tree) {
 			continue
 		}
 		run := filepath.Join(t.TempDir(), "cniscope")
-		data, err := os.ReadFile(file)
-		harness.Check(t, err)
+		data := harness.Must(os.ReadFile(file))(t)
 		harness.Check(t, os.WriteFile(run, data, 0o755))
-		out, err := exec.Command(run, "--version").Output()
-		harness.Check(t, err)
+		out := harness.Must(exec.Command(run, "--version").Output())(t)
 		says(t, string(out), "cniscope "+version+" linux/"+arch+" go", "commit "+commit[:12]+" of 2026-11-22T08:00:00Z")
 		var known struct{ Version, Commit, Date string }
-		out, err = exec.Command(run, "version", "--format", "json").Output()
-		harness.Check(t, err)
+		out = harness.Must(exec.Command(run, "version", "--format", "json").Output())(t)
 		harness.Check(t, json.Unmarshal(out, &known))
 		if known.Version != version || known.Commit != commit || known.Date != "2026-11-22T08:00:00Z" {
 			t.Errorf("%s", out)
@@ -83,11 +78,9 @@ func examineArchives(t *testing.T, dir string) {
 
 func tarball(t *testing.T, file string) (headers []*tar.Header) {
 	t.Helper()
-	f, err := os.Open(file)
-	harness.Check(t, err)
+	f := harness.Must(os.Open(file))(t)
 	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	harness.Check(t, err)
+	zip := harness.Must(gzip.NewReader(f))(t)
 	for a := tar.NewReader(zip); ; {
 		h, err := a.Next()
 		if errors.Is(err, io.EOF) {

@@ -98,16 +98,14 @@ func anotherCache(t *testing.T) string {
 	if os.Getenv("CNISCOPE_RELEASE_CACHE") == "cold" {
 		return cache
 	}
-	shared, err := exec.Command("go", "env", "GOCACHE").Output()
-	harness.Check(t, err)
+	shared := harness.Must(exec.Command("go", "env", "GOCACHE").Output())(t)
 	harness.Check(t, os.Symlink(strings.TrimSpace(string(shared)), cache))
 	return cache
 }
 
 func compare(t *testing.T, one, two string) {
 	t.Helper()
-	found, err := os.ReadDir(two)
-	harness.Check(t, err)
+	found := harness.Must(os.ReadDir(two))(t)
 	var names []string
 	for _, f := range found {
 		names = append(names, f.Name())
@@ -119,12 +117,10 @@ func compare(t *testing.T, one, two string) {
 		if out, err := exec.Command("cmp", filepath.Join(one, name), filepath.Join(two, name)).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v %s", name, err, out)
 		}
-		info, err := os.Stat(filepath.Join(two, name))
-		harness.Check(t, err)
+		info := harness.Must(os.Stat(filepath.Join(two, name)))(t)
 		harness.Equal(t, info.Mode(), 0o644, name, "has mode under a tight umask")
 	}
-	info, err := os.Stat(two)
-	harness.Check(t, err)
+	info := harness.Must(os.Stat(two))(t)
 	harness.Equal(t, info.Mode().Perm(), 0o755, "the folder has mode", info.Mode(), "under a tight umask")
 }
 

@@ -25,8 +25,7 @@ func examineSBOM(t *testing.T, dir string) {
 	if out, err := validate(file); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile(file)
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(file))(t)
 	broken := filepath.Join(t.TempDir(), "broken.json")
 	harness.Check(t, os.WriteFile(broken, []byte(strings.Replace(string(text), `"type": "library"`, `"type": "liberty"`, 1)), 0o644))
 	if out, err := validate(broken); err == nil {
@@ -57,13 +56,11 @@ func examineSBOM(t *testing.T, dir string) {
 		}
 	}
 	for _, program := range bom.Metadata.Component.Components {
-		data, err := os.ReadFile(filepath.Join(dir, program.Name))
-		harness.Check(t, err)
+		data := harness.Must(os.ReadFile(filepath.Join(dir, program.Name)))(t)
 		if sum := fmt.Sprintf("%x", sha256.Sum256(data)); len(program.Hashes) != 1 || program.Hashes[0].Content != sum {
 			t.Errorf("%s is %s, and the document says %v", program.Name, sum, program.Hashes)
 		}
-		info, err := buildinfo.ReadFile(filepath.Join(dir, program.Name))
-		harness.Check(t, err)
+		info := harness.Must(buildinfo.ReadFile(filepath.Join(dir, program.Name)))(t)
 		for _, m := range info.Deps {
 			if versions[m.Path] != m.Version {
 				t.Errorf("%s was linked with %s %s, and the document says %q", program.Name, m.Path, m.Version, versions[m.Path])

@@ -22,8 +22,7 @@ type tree struct {
 // sources makes a repository of the files of the working tree, including uncommitted ones.
 func sources(t *testing.T) tree {
 	t.Helper()
-	top, err := filepath.Abs("../..")
-	harness.Check(t, err)
+	top := harness.Must(filepath.Abs("../.."))(t)
 	s := tree{dir: filepath.Join(t.TempDir(), "sources"), env: environment(t)}
 	harness.Check(t, os.Mkdir(s.dir, 0o755))
 	list := exec.Command("sh", "-c", `git ls-files -z --cached --others --exclude-standard | xargs -0 cp -a --parents -t "$1"`, "sh", s.dir)
@@ -53,8 +52,7 @@ func environment(t *testing.T) []string {
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_COMMITTER_DATE=2026-11-22T08:00:00Z",
 	}
 	for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"} {
-		value, err := exec.Command("go", "env", name).Output()
-		harness.Check(t, err)
+		value := harness.Must(exec.Command("go", "env", name).Output())(t)
 		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE"} {

@@ -27,8 +27,7 @@ func newKey(t *testing.T) key {
 
 func (k key) text(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(k.secret)
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(k.secret))(t)
 	return string(text)
 }
 
@@ -54,8 +53,7 @@ func verify(t *testing.T, built string, k key) {
 				harness.Check(t, os.Link(filepath.Join(built, other), filepath.Join(dir, other)))
 			}
 		}
-		data, err := os.ReadFile(filepath.Join(built, name))
-		harness.Check(t, err)
+		data := harness.Must(os.ReadFile(filepath.Join(built, name)))(t)
 		at := len(data) / 2
 		if name == "checksums.txt.minisig" {
 			at = bytes.IndexByte(data, '\n') + 20 // within the signature: the line before is not signed

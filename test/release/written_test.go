@@ -21,8 +21,7 @@ func TestTheWorkflowsAreValid(t *testing.T) {
 		if out, err := exec.Command("../tools/bin/actionlint", "-no-color", file).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
-		text, err := os.ReadFile(file)
-		harness.Check(t, err)
+		text := harness.Must(os.ReadFile(file))(t)
 		says(t, string(text), commands...)
 		for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(string(text), -1) {
 			if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(action[1]) {
@@ -34,8 +33,7 @@ func TestTheWorkflowsAreValid(t *testing.T) {
 
 // docs/versions.md lists the versions of the tests.
 func TestSupportedVersionsAreThoseOfTheTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/versions.md")
-	harness.Check(t, err)
+	page := harness.Must(os.ReadFile("../../docs/versions.md"))(t)
 	row := map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		if cells := strings.Split(line, "|"); len(cells) == 5 {
@@ -50,15 +48,13 @@ func TestSupportedVersionsAreThoseOfTheTests(t *testing.T) {
 		{"Kubernetes", "kubernetes", "k8s.io/kubernetes"},
 		{"chart", "kubernetes", "k8s.io/kubernetes"},
 	} {
-		mod, err := os.ReadFile("../tools/" + pin.tool + "/go.mod")
-		harness.Check(t, err)
+		mod := harness.Must(os.ReadFile("../tools/" + pin.tool + "/go.mod"))(t)
 		found := regexp.MustCompile(`(?m)(?:^\s*|require )` + regexp.QuoteMeta(pin.module) + ` v(\S+)`).FindSubmatch(mod)
 		if found == nil || !strings.Contains(row[pin.row], string(found[1])) {
 			t.Errorf("%s of %s is %q, and docs/versions.md says%s", pin.module, pin.tool, found, row[pin.row])
 		}
 	}
-	kernels, err := os.ReadFile("../kernels/testdata/features.md")
-	harness.Check(t, err)
+	kernels := harness.Must(os.ReadFile("../kernels/testdata/features.md"))(t)
 	columns := regexp.MustCompile(`(?m)^\| feature \|.*`).Find(kernels)
 	for _, version := range regexp.MustCompile(`\| (\d+\.\d+)\b`).FindAllSubmatch(columns, -1) {
 		if !strings.Contains(row["Linux"], string(version[1])) {

@@ -39,8 +39,7 @@ func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	o.Containerd = os.Getenv("CNISCOPE_TEST_CONTAINERD")
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	begin := time.Now()
-	r, err := Start(ctx, o)
-	harness.Check(t, err)
+	r := harness.Must(Start(ctx, o))(t)
 	t.Cleanup(func() { harness.Check(t, r.Close()) })
 	t.Logf("Start took %s", time.Since(begin).Round(time.Millisecond))
 	return r
@@ -48,8 +47,7 @@ func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 
 func sharedParts(t *testing.T) []string {
 	t.Helper()
-	names, err := furniture()
-	harness.Check(t, err)
+	names := harness.Must(furniture())(t)
 	return names
 }
 
@@ -66,12 +64,10 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	for _, p := range processes {
 		add("process", p.String())
 	}
-	mounts, err := mountsBelow(dir)
-	harness.Check(t, err)
+	mounts := harness.Must(mountsBelow(dir))(t)
 	add("mount", mounts...)
 	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + cgroupName(dir), "/sys/fs/cgroup/*/" + cgroupName(dir)} {
-		found, err := filepath.Glob(pattern)
-		harness.Check(t, err)
+		found := harness.Must(filepath.Glob(pattern))(t)
 		add("file", found...)
 	}
 	bridges, ports, err := linksOf(n)
@@ -80,8 +76,7 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 		add("link", link.Attrs().Name)
 	}
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {
-		save, err := exec.Command(program).Output()
-		harness.Check(t, err)
+		save := harness.Must(exec.Command(program).Output())(t)
 		for _, table := range parseTables(string(save)) {
 			for _, rule := range table.rules {
 				if within(rule, subnets(n)) {
@@ -90,8 +85,7 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 			}
 		}
 	}
-	tables, err := nftTables()
-	harness.Check(t, err)
+	tables := harness.Must(nftTables())(t)
 	for _, line := range strings.Split(nftWithoutSubnets(tables, subnets(n)), "\n") {
 		if line != "" {
 			add("nft", line)

@@ -58,8 +58,7 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	owner := exec.CommandContext(ctx, os.Args[0])
 	owner.Env = append(os.Environ(), holdVariable+"=1")
 	owner.Stderr = os.Stderr
-	out, err := owner.StdoutPipe()
-	harness.Check(t, err)
+	out := harness.Must(owner.StdoutPipe())(t)
 	harness.Check(t, owner.Start())
 	var rigDir, jaegerDir string
 	lines := bufio.NewScanner(out)
@@ -71,13 +70,11 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	if rigDir == "" {
 		t.Fatal("the owner did not come as far as holding a rig: see its error above")
 	}
-	before, err := processesOf(rigDir)
-	harness.Check(t, err)
+	before := harness.Must(processesOf(rigDir))(t)
 	if names := fmt.Sprint(before); !strings.Contains(names, "containerd (") || strings.Count(names, "pause (") != 2 || !strings.Contains(names, "sleep") {
 		t.Errorf("alive after their owner: %v; expected containerd, two pauses and sleep among them", names)
 	}
-	groups, err := kubeletCgroups(rigDir)
-	harness.Check(t, err)
+	groups := harness.Must(kubeletCgroups(rigDir))(t)
 	if !slices.ContainsFunc(groups, cgroupExists) {
 		t.Errorf("%v: none of them exists", groups)
 	}

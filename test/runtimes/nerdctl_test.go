@@ -32,8 +32,7 @@ const nerdctlNamespace = "cniscope"
 
 // nerdctl runs CNI plugins from runc's OCI hook, without the runtime or NRI.
 func TestNerdctl(t *testing.T) {
-	tools, err := rig.Tools("nerdctl")
-	harness.Check(t, err)
+	tools := harness.Must(rig.Tools("nerdctl"))(t)
 	n := start(t, rig.Options{HostMounts: true}, "[slow]\ncall = \"300ms\"\ncommand = \"1m\"\n")
 	e := &engineer{node: n, program: filepath.Join(tools, "nerdctl")}
 	t.Cleanup(e.tidy)
@@ -76,13 +75,12 @@ func (e *engineer) ownNetwork() {
 		Name: "bridge", Bridge: first.Bridge + "n", DataDir: first.DataDir,
 		Subnet: netip.PrefixFrom(netip.AddrFrom4(at), first.Subnet.Bits()),
 	}
-	text, err := json.Marshal(rig.Conf{
+	text := harness.Must(json.Marshal(rig.Conf{
 		"cniVersion": "1.0.0", "name": e.net.Name, "nerdctlLabels": rig.Conf{"nerdctl/default-network": "true"},
 		"plugins": []rig.Conf{
 			rig.Bridge()(e.net), rig.Portmap()(e.net), {"type": "firewall", "ingressPolicy": "same-bridge"}, {"type": "tuning"},
 		},
-	})
-	harness.Check(e, err)
+	}))(e)
 	harness.Check(e, os.WriteFile(filepath.Join(e.rig.CNIConfDir(), "nerdctl-bridge.conflist"), text, 0o644))
 }
 
@@ -131,8 +129,7 @@ func (e *engineer) runs(name string) bool {
 }
 
 func (e *engineer) lock() {
-	f, err := os.OpenFile(filepath.Join(e.net.DataDir, e.net.Name, "lock"), os.O_RDWR, 0)
-	harness.Check(e, err)
+	f := harness.Must(os.OpenFile(filepath.Join(e.net.DataDir, e.net.Name, "lock"), os.O_RDWR, 0))(e)
 	defer f.Close()
 	harness.Check(e, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	ctx, cancel := context.WithTimeout(e.ctx, time.Minute)

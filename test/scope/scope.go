@@ -96,8 +96,7 @@ func Rig(ctx context.Context, t testing.TB, o rig.Options) *rig.Rig {
 	t.Helper()
 	harness.Root(t)
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	r, err := rig.Start(ctx, o)
-	harness.Check(t, err)
+	r := harness.Must(rig.Start(ctx, o))(t)
 	t.Cleanup(func() { harness.Check(t, r.Close()) })
 	return r
 }
@@ -106,8 +105,7 @@ func Rig(ctx context.Context, t testing.TB, o rig.Options) *rig.Rig {
 func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
 	t.Helper()
 	harness.Root(t)
-	j, err := rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	harness.Check(t, err)
+	j := harness.Must(rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() { harness.Check(t, j.Close()) })
 	return j
 }
@@ -115,8 +113,7 @@ func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
 // Observe is Start for a test: cniscope ends with the test, and a failed test prints its log.
 func Observe(ctx context.Context, t testing.TB, r *rig.Rig, o Options) *Scope {
 	t.Helper()
-	s, err := Start(ctx, r, o)
-	harness.Check(t, err)
+	s := harness.Must(Start(ctx, r, o))(t)
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil && !s.killed.Load() {
 			t.Error(err)

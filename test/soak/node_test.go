@@ -63,13 +63,10 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	n.agentd = filepath.Join(t.TempDir(), protocol.Agent)
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", n.agentd, "./agentd").CombinedOutput()
 	harness.Check(t, errors.Join(err, sayings(out, err)))
-	plugin, err := os.ReadFile(n.agentd)
-	harness.Check(t, err)
-	n.metrics, err = port.Reserve()
-	harness.Check(t, err)
+	plugin := harness.Must(os.ReadFile(n.agentd))(t)
+	n.metrics = harness.Must(port.Reserve())(t)
 	t.Cleanup(n.metrics.Close)
-	relay, err := port.Reserve()
-	harness.Check(t, err)
+	relay := harness.Must(port.Reserve())(t)
 	t.Cleanup(relay.Close)
 
 	n.rig = scope.Rig(ctx, t, rig.Options{
@@ -77,15 +74,12 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 		Plugins:  map[string][]byte{protocol.Plugin: plugin},
 		OTLP:     "http://" + relay.Addr, Ready: patience,
 	})
-	n.witness, err = newWitness(n.rig.Dir())
-	harness.Check(t, err)
+	n.witness = harness.Must(newWitness(n.rig.Dir()))(t)
 	t.Cleanup(func() { harness.Check(t, n.witness.close()) })
 	harness.Check(t, n.mountDisk())
-	n.keys, err = newKeys(filepath.Join(n.rig.Dir(), "keys"))
-	harness.Check(t, err)
+	n.keys = harness.Must(newKeys(filepath.Join(n.rig.Dir(), "keys")))(t)
 	for name, c := range map[string]**collector{"calls": &n.collector, "upstream": &n.upstream} {
-		*c, err = newCollector(n.keys, filepath.Join(dir, name+".jsonl"))
-		harness.Check(t, err)
+		*c = harness.Must(newCollector(n.keys, filepath.Join(dir, name+".jsonl")))(t)
 		t.Cleanup(func() { harness.Check(t, (*c).close()) })
 	}
 	harness.Check(t, n.startAgent())

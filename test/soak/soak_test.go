@@ -32,8 +32,7 @@ func read(t *testing.T) settings {
 	s := settings{pods: 60, seed: 1, only: -1, sizes: small}
 	number := func(name string, to func(int)) {
 		if text := os.Getenv(name); text != "" {
-			n, err := strconv.Atoi(text)
-			harness.Check(t, err)
+			n := harness.Must(strconv.Atoi(text))(t)
 			to(n)
 		}
 	}
@@ -57,8 +56,7 @@ func (s settings) replay(round int) string {
 func TestSoak(t *testing.T) {
 	s := read(t)
 	harness.Check(t, os.MkdirAll(s.dir, 0o700))
-	d, err := openDiary(filepath.Join(s.dir, fmt.Sprintf("diary-%d-%d.jsonl", s.pods, s.seed)))
-	harness.Check(t, err)
+	d := harness.Must(openDiary(filepath.Join(s.dir, fmt.Sprintf("diary-%d-%d.jsonl", s.pods, s.seed))))(t)
 	t.Cleanup(func() { harness.Check(t, d.close()) })
 	done, round := d.done()
 	if done >= s.pods {

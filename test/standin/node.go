@@ -60,8 +60,7 @@ type process struct {
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := &Node{TB: t, Dir: folder(t), o: o, programs: map[string]*process{}}
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	harness.Check(t, os.Mkdir(filepath.Join(n.Dir, "bin"), 0o755))
 	for _, name := range []string{Agent, Database, Switch, Control, Periodic} {
 		harness.Check(t, os.Symlink(self, filepath.Join(n.Dir, "bin", name)))
@@ -124,8 +123,7 @@ func (n *Node) PID(name string) int {
 
 // Run starts a program and waits until it serves.
 func (n *Node) Run(name string) {
-	p, err := n.launch(name)
-	harness.Check(n, err)
+	p := harness.Must(n.launch(name))(n)
 	select {
 	case <-p.ready:
 	case <-p.gone:
@@ -232,8 +230,7 @@ func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 func (n *Node) Journal(container string) (all []Entry) {
 	n.Helper()
 	n.ending.Wait()
-	text, err := os.ReadFile(filepath.Join(n.Dir, "journal"))
-	harness.Check(n, err)
+	text := harness.Must(os.ReadFile(filepath.Join(n.Dir, "journal")))(n)
 	n.mu.Lock()
 	all = append(all, n.done...)
 	n.mu.Unlock()

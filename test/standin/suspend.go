@@ -115,8 +115,7 @@ func (n *Node) limitMemory(pid int) error {
 
 func (n *Node) mountDisk() {
 	image, dir := filepath.Join(n.Dir, "disk.img"), filepath.Join(n.Dir, "disk")
-	f, err := os.Create(image)
-	harness.Check(n, err)
+	f := harness.Must(os.Create(image))(n)
 	harness.Check(n, errors.Join(f.Truncate(16<<20), f.Close(), os.Mkdir(dir, 0o755)))
 	for _, line := range [][]string{{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}} {
 		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {

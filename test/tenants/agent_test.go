@@ -198,18 +198,15 @@ func startAgent(t *testing.T, env string) *agent {
 	for name, body := range map[string]string{"ovs-vsctl": "sleep 0.1", "ovs-ofctl": ":", "iptables": ":"} {
 		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	named := filepath.Join(dir, "agentd")
 	harness.Check(t, os.Symlink(self, named))
 	a := &agent{path: filepath.Join(dir, "agent.sock"), abstract: "@" + dir, held: make(chan string, 1), ran: map[int]map[string]bool{}}
 	a.cmd = exec.Command(named, a.path, a.abstract, dir)
 	a.cmd.Stderr = os.Stderr
 	a.cmd.Env = append(os.Environ(), env)
-	a.in, err = a.cmd.StdinPipe()
-	harness.Check(t, err)
-	out, err := a.cmd.StdoutPipe()
-	harness.Check(t, err)
+	a.in = harness.Must(a.cmd.StdinPipe())(t)
+	out := harness.Must(a.cmd.StdoutPipe())(t)
 	harness.Check(t, tied.Start(a.cmd))
 	ready, said := make(chan struct{}), make(chan struct{})
 	go func() {

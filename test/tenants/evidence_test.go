@@ -144,8 +144,7 @@ func (n *node) recorded() (found []finding) {
 
 func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	n.Helper()
-	r, err := record.Open(n.Context(), n.recording)
-	harness.Check(n.T, err)
+	r := harness.Must(record.Open(n.Context(), n.recording))(n.T)
 	defer r.Close()
 	clock := r.Header().Clock
 	for {
@@ -167,8 +166,7 @@ func start(x *spans.Span) time.Time { return time.Unix(0, x.Start()) }
 
 func (n *node) traces() map[string][]*spans.Span {
 	n.Helper()
-	written, err := spans.Read(n.spans)
-	harness.Check(n.T, err)
+	written := harness.Must(spans.Read(n.spans))(n.T)
 	all := map[string][]*spans.Span{}
 	for _, x := range written {
 		id := x.Attrs["sandbox.id"]

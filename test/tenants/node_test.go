@@ -58,10 +58,8 @@ func newNode(t *testing.T, toml string) *node {
 	harness.Root(t)
 	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx}
-	self, err := os.Executable()
-	harness.Check(t, err)
-	binary, err := os.ReadFile(self)
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
+	binary := harness.Must(os.ReadFile(self))(t)
 	n.rig = scope.Rig(ctx, t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge()}}},
 		Plugins:  map[string][]byte{"remote": binary},
@@ -99,15 +97,11 @@ const apiPort = ":6443"
 
 func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	n.Helper()
-	sandbox, err := n.rig.RunPod(n.ctx, k.PodOptions)
-	harness.Check(n.T, err)
-	status, err := n.rig.PodStatus(n.ctx, sandbox)
-	harness.Check(n.T, err)
+	sandbox := harness.Must(n.rig.RunPod(n.ctx, k.PodOptions))(n.T)
+	status := harness.Must(n.rig.PodStatus(n.ctx, sandbox))(n.T)
 	o.Capabilities = k.capabilities
-	c, err := n.rig.RunContainer(n.ctx, sandbox, k.PodOptions, o)
-	harness.Check(n.T, err)
-	n.api, err = c.PID(n.ctx)
-	harness.Check(n.T, err)
+	c := harness.Must(n.rig.RunContainer(n.ctx, sandbox, k.PodOptions, o))(n.T)
+	n.api = harness.Must(c.PID(n.ctx))(n.T)
 	n.apiPod = status.Status.Network.Ip + apiPort
 	harness.Eventually(n, func() error { return harness.Contains(c.Said(), "listening") })
 	return pod{k.Namespace, k.Name, sandbox}

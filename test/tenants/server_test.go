@@ -22,8 +22,7 @@ func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 			n.network()
 			pods := []pod{tenant}
 			for i := range 3 {
-				p, err := n.come(ordinary, fmt.Sprintf("web-%06d", i))
-				harness.Check(t, err)
+				p := harness.Must(n.come(ordinary, fmt.Sprintf("web-%06d", i)))(t)
 				harness.Check(t, n.leave(p))
 				pods = append(pods, p)
 			}

@@ -44,8 +44,7 @@ func TestTenants(t *testing.T) {
 	n := newNode(t, "")
 	var pods []pod
 	var attackers []*rig.Container
-	first, err := n.come(ordinary, "web-0") // the first victim
-	harness.Check(t, err)
+	first := harness.Must(n.come(ordinary, "web-0"))(t) // the first victim
 	pods = append(pods, first)
 	for _, tenant := range tenants {
 		tenant.Namespace = theirs
@@ -98,13 +97,11 @@ func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...stri
 		o.Config = func(c *cri.PodSandboxConfig) { c.Hostname = "" }
 		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes")
 	}
-	id, err := n.rig.RunPod(n.ctx, o)
-	harness.Check(n.T, err)
-	c, err := n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
+	id := harness.Must(n.rig.RunPod(n.ctx, o))(n.T)
+	c := harness.Must(n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
 		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Env: env,
 		Capabilities: capabilities, Mounts: map[string]string{n.known: "/known"},
-	})
-	harness.Check(n.T, err)
+	}))(n.T)
 	return pod{o.Namespace, o.Name, id}, c
 }
 

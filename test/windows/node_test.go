@@ -104,10 +104,8 @@ func newNode(t *testing.T, plugins string) *node {
 // mount lays a file system over the Debian with wine, and starts a process that holds the node's namespaces.
 func (n *node) mount() {
 	dir := n.t.TempDir()
-	base, err := filepath.Abs(wine)
-	harness.Check(n.t, err)
-	base, err = filepath.EvalSymlinks(base)
-	harness.Check(n.t, err)
+	base := harness.Must(filepath.Abs(wine))(n.t)
+	base = harness.Must(filepath.EvalSymlinks(base))(n.t)
 	n.merged = filepath.Join(dir, "merged")
 	for _, d := range []string{"upper", "work", "merged"} {
 		harness.Check(n.t, os.Mkdir(filepath.Join(dir, d), 0o755))
@@ -150,8 +148,7 @@ func (n *node) write(file, text string) {
 
 func (n *node) copy(from, to string) {
 	n.t.Helper()
-	data, err := os.ReadFile(from)
-	harness.Check(n.t, err)
+	data := harness.Must(os.ReadFile(from))(n.t)
 	harness.Check(n.t, os.MkdirAll(filepath.Dir(n.path(to)), 0o755))
 	harness.Check(n.t, os.WriteFile(n.path(to), data, 0o755))
 }
@@ -185,8 +182,7 @@ func (n *node) run(args ...string) (string, error) {
 func (n *node) start(name string, env []string, args ...string) (log string) {
 	n.t.Helper()
 	log = filepath.Join(n.logs, name+".log")
-	out, err := os.Create(log)
-	harness.Check(n.t, err)
+	out := harness.Must(os.Create(log))(n.t)
 	defer out.Close()
 	c := n.command(context.Background(), env, args...)
 	c.Stdout, c.Stderr = out, out

@@ -26,8 +26,7 @@ func (n *node) jaeger() (endpoint string, all func() []span) {
 	n.t.Cleanup(func() { _ = j.Close() })
 	return j.OTLP(), func() (all []span) {
 		for _, service := range []string{"containerd", "cniscope"} {
-			traces, err := j.FindTraces(n.t.Context(), rig.Query{Service: service})
-			harness.Check(n.t, err)
+			traces := harness.Must(j.FindTraces(n.t.Context(), rig.Query{Service: service}))(n.t)
 			all = append(all, flat(traces)...)
 		}
 		slices.SortFunc(all, func(a, b span) int { return strings.Compare(string(a.SpanId), string(b.SpanId)) })
@@ -100,8 +99,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 	if up := above(dels[0], all); up[len(up)-1] != "cni.Remove" {
 		t.Errorf("the DEL is below %v", up)
 	}
-	text, err := os.ReadFile(log)
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(log))(t)
 	if !strings.Contains(string(text), "plugin antrea ran powershell") {
 		t.Error("no line of the log names powershell")
 	}

@@ -57,8 +57,7 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 
 func documented(t *testing.T, heading string) (commands []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/windows.md")
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile("../../docs/windows.md"))(t)
 	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {

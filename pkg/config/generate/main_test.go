@@ -11,15 +11,13 @@ import (
 
 // And each option has a description.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	files, err := generated("../../..")
-	harness.Check(t, err)
+	files := harness.Must(generated("../../.."))(t)
 	for path, want := range files {
 		if is, err := os.ReadFile(path); err != nil || string(is) != want {
 			t.Errorf("%s is not what pkg/config says (%v): run `make options`", path, err)
 		}
 	}
-	explained, err := readComments("..")
-	harness.Check(t, err)
+	explained := harness.Must(readComments(".."))(t)
 	for _, e := range config.Entries() {
 		if len(explained.of(e.Fields)) == 0 || e.Possible == "" {
 			t.Errorf("%s (%s) has no comment, or no values", e.Key, strings.Join(e.Fields, "."))

@@ -37,8 +37,7 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 		_ = json.NewEncoder(w).Encode(list)
 	}))
 	t.Cleanup(server.Close)
-	c, err := New(&rest.Config{Host: server.URL})
-	harness.Check(t, err)
+	c := harness.Must(New(&rest.Config{Host: server.URL}))(t)
 	return c
 }
 

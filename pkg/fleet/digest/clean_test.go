@@ -36,8 +36,7 @@ func TestEveryTextIsCleaned(t *testing.T) {
 		Events: []*tracepb.Span_Event{{Name: evil, Attributes: []*commonpb.KeyValue{{Key: "k", Value: evilValue}}}},
 	}}}}}}})
 	harness.Check(t, err)
-	spans, err := Spans(encoded)
-	harness.Check(t, err)
+	spans := harness.Must(Spans(encoded))(t)
 	if text := spans[0].String(); strings.ContainsAny(text, evil[:1]+"\u202e") || !strings.Contains(text, "x1b") {
 		t.Error(text)
 	}

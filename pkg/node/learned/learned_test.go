@@ -71,8 +71,7 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			var log bytes.Buffer
 			l := Open(o, slog.New(slog.NewTextHandler(&log, nil)))
 			l.Save(t.Context(), known())
-			data, err := os.ReadFile(file)
-			harness.Check(t, err)
+			data := harness.Must(os.ReadFile(file))(t)
 			harness.Check(t, os.WriteFile(file, spoil(data), 0o600))
 			if got := l.Load(); len(got.Entries) != 0 {
 				t.Errorf("known is %+v", got)

@@ -16,8 +16,7 @@ func TestTheBaselineIsOnTheDiskOnceItIsWritten(t *testing.T) {
 	disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		dir := disktest.Folder(t)
 		harness.Check(t, os.WriteFile(filepath.Join(dir, fileName), []byte("old"), 0o600))
-		d, err := disktest.New(dir, at, fault)
-		harness.Check(t, err)
+		d := harness.Must(disktest.New(dir, at, fault))(t)
 		failed := writeOwn(d, dir, fileName, []byte("new"))
 		disktest.PowerCuts(t, d, func(folder, how string) {
 			got, err := os.ReadFile(filepath.Join(folder, fileName))

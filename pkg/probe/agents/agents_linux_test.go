@@ -214,8 +214,7 @@ func TestAgentsAreFoundByName(t *testing.T) {
 // A pod may name its processes like agents.
 func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 	server, program7 := serverProcess(t), filepath.Join(t.TempDir(), "stranger7")
-	sleep, err := exec.LookPath("sleep")
-	harness.Check(t, err)
+	sleep := harness.Must(exec.LookPath("sleep"))(t)
 	harness.Check(t, os.Symlink(sleep, program7))
 	for _, strangers := range []bool{true, false} { // otherwise they might be agents
 		k := &kernelSide{followed: map[event.Process]int{}, strangers: map[uint32]bool{}}

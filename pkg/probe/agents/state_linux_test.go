@@ -69,8 +69,7 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 		}
 		begin()
 		is(event.AgentIdle)
-		group, err := os.MkdirTemp(freezer.in, "cniscope-test-")
-		harness.Check(t, err)
+		group := harness.Must(os.MkdirTemp(freezer.in, "cniscope-test-"))(t)
 		pid := []byte(strconv.Itoa(int(server.PID)))
 		put := func(file, what string) { harness.Check(t, os.WriteFile(filepath.Join(group, file), []byte(what), 0)) }
 		put("cgroup.procs", string(pid))
@@ -119,8 +118,7 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(limit.in, "cgroup.procs")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(limit.in, "cniscope-test-")
-		harness.Check(t, err)
+		group := harness.Must(os.MkdirTemp(limit.in, "cniscope-test-"))(t)
 		t.Cleanup(func() { harness.Eventually(t, func() error { return os.Remove(group) }) })
 		if os.WriteFile(filepath.Join(group, limit.file), []byte("16777216"), 0) != nil {
 			continue // no memory group

@@ -21,10 +21,9 @@ import (
 // inodeOf returns the connection's own end.
 func inodeOf(t *testing.T, c net.Conn) uint64 {
 	t.Helper()
-	raw, err := c.(interface {
+	raw := harness.Must(c.(interface {
 		File() (*os.File, error)
-	}).File()
-	harness.Check(t, err)
+	}).File())(t)
 	defer raw.Close()
 	var stat unix.Stat_t
 	harness.Check(t, unix.Fstat(int(raw.Fd()), &stat))
@@ -38,12 +37,9 @@ func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSi
 	if network == "tcp" {
 		address = "127.0.0.1:0"
 	}
-	l, err := net.Listen(network, address)
-	harness.Check(t, err)
-	own, err := net.Dial(network, l.Addr().String())
-	harness.Check(t, err)
-	other, err := l.Accept()
-	harness.Check(t, err)
+	l := harness.Must(net.Listen(network, address))(t)
+	own := harness.Must(net.Dial(network, l.Addr().String()))(t)
+	other := harness.Must(l.Accept())(t)
 	t.Cleanup(func() { l.Close(); own.Close(); other.Close() })
 	agent = serverProcess(t)
 	s := kernel.InsideStream{Ino: inodeOf(t, own), Wrote: uint64(wrote), Family: unix.AF_UNIX, OtherIno: inodeOf(t, other)}
@@ -56,8 +52,7 @@ func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSi
 		for _, address := range []*[4]uint32{&s.OwnAddress, &s.OtherAddress} {
 			address[2], address[3] = 0xffff0000, 0x0100007f
 		}
-		s.Netns, err = procfs.OwnNamespace("net")
-		harness.Check(t, err)
+		s.Netns = harness.Must(procfs.OwnNamespace("net"))(t)
 	}
 	k = &kernelSide{followed: map[event.Process]int{agent.Process: 1}, waiting: []kernel.InsideStream{s}}
 	a = New(nil, 1, k, new(atomic.Uint64))
@@ -131,8 +126,7 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 
 // A halted process that shares a stream with a peer may be the cause.
 func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	harness.Check(t, err)
+	ends := harness.Must(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(ends[0])
 	far := os.NewFile(uintptr(ends[1]), "far")
 	cmd := exec.Command("sleep", "600")

@@ -16,8 +16,7 @@ import (
 // socketOfChild holds the other end of a socket pair, and returns its inode.
 func socketOfChild(t *testing.T, more ...*os.File) (pid int, inode uint64) {
 	t.Helper()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	harness.Check(t, err)
+	ends := harness.Must(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	t.Cleanup(func() { _ = unix.Close(ends[0]) })
 	far := os.NewFile(uintptr(ends[1]), "far")
 	defer far.Close()
@@ -73,8 +72,7 @@ func TestAWalkEndsThoughNobodyHoldsIt(t *testing.T) {
 func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
 	var many []*os.File
 	for range 300 {
-		one, err := os.Open(os.DevNull)
-		harness.Check(t, err)
+		one := harness.Must(os.Open(os.DevNull))(t)
 		defer one.Close()
 		many = append(many, one)
 	}
@@ -104,8 +102,7 @@ func idle(t testing.TB, n string) {
 	harness.Check(t, err)
 	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt `+n+` ]; do read _ <&3 & i=$((i+1)); done; echo; wait`)
 	cmd.ExtraFiles = []*os.File{read}
-	out, err := cmd.StdoutPipe()
-	harness.Check(t, err)
+	out := harness.Must(cmd.StdoutPipe())(t)
 	harness.Check(t, cmd.Start())
 	read.Close()
 	t.Cleanup(func() { write.Close(); _ = cmd.Wait() })

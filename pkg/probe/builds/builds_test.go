@@ -74,8 +74,7 @@ func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 }
 
 func TestOnlyPluginsAreLookedAt(t *testing.T) {
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	b := New()
 	command := &event.Exec{File: self, PID: uint32(os.Getpid())}
 	plugin := &event.Exec{File: self, PID: uint32(os.Getpid()), Started: forked(t), InPath: true}

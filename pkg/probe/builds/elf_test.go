@@ -54,8 +54,7 @@ func TestHostileHeadersAreRefused(t *testing.T) {
 			}
 		}
 	}
-	own, err := os.Open("/proc/self/exe")
-	harness.Check(t, err)
+	own := harness.Must(os.Open("/proc/self/exe"))(t)
 	defer own.Close()
 	if f, err := ELF(own); err != nil || f.Section(".text") == nil {
 		t.Errorf("this program: %v", err)

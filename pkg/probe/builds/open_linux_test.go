@@ -26,8 +26,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 			t.Errorf("%s is opened", name)
 		}
 	}
-	f, err := procfs.OpenRegular(plain, unix.O_NOFOLLOW)
-	harness.Check(t, err)
+	f := harness.Must(procfs.OpenRegular(plain, unix.O_NOFOLLOW))(t)
 	defer f.Close()
 	if got, err := io.ReadAll(f); string(got) != "#!" || err != nil {
 		t.Errorf("read %q, %v", got, err)
@@ -36,17 +35,14 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 
 func forked(t *testing.T) int64 {
 	t.Helper()
-	stat, err := procfs.StatOf(os.Getpid())
-	harness.Check(t, err)
+	stat := harness.Must(procfs.StatOf(os.Getpid()))(t)
 	return stat.Start - clock.Suspended()
 }
 
 func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	l := look{"/nowhere/" + filepath.Base(self), os.Getpid(), forked(t)}
-	f, err := l.open()
-	harness.Check(t, err)
+	f := harness.Must(l.open())(t)
 	f.Close()
 	l.started -= int64(time.Second)
 	if f, err := l.open(); err == nil {
@@ -56,11 +52,9 @@ func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 }
 
 func TestOnlyAnotherFileIsOpenedAgain(t *testing.T) {
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	running := look{self, os.Getpid(), forked(t)}
-	known, err := running.at(file{})
-	harness.Check(t, err)
+	known := harness.Must(running.at(file{}))(t)
 	// Another process with the PID runs the same file.
 	if now, err := (look{"/nowhere", os.Getpid(), 0}).at(known); now != known || err != nil {
 		t.Errorf("the same file is %+v, %v; it was %+v", now, err, known)

@@ -138,8 +138,7 @@ func TestAPluginsTree(t *testing.T) {
 
 func TestACallUnderWay(t *testing.T) {
 	cmd := plugin(t, "cat >/dev/null; exit 2")
-	in, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	in := harness.Must(cmd.StdinPipe())(t)
 	harness.Check(t, cmd.Start())
 	harness.Eventually(t, func() error {
 		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
@@ -174,8 +173,7 @@ func TestACallUnderWay(t *testing.T) {
 
 func TestWhoHoldsALockIsSaid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
-	held, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	harness.Check(t, err)
+	held := harness.Must(os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600))(t)
 	defer held.Close()
 	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 	o := observe(t)
@@ -220,10 +218,8 @@ func TestMessagesOfOthersAreNotBelieved(t *testing.T) {
 		t.Skip(err)
 	}
 	defer s.close()
-	name, err := unix.Getsockname(s.fd)
-	harness.Check(t, err)
-	other, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
-	harness.Check(t, err)
+	name := harness.Must(unix.Getsockname(s.fd))(t)
+	other := harness.Must(unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR))(t)
 	defer unix.Close(other)
 	var forged [messageMax]byte
 	binary.NativeEndian.PutUint32(forged[0:], messageMax)

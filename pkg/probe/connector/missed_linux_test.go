@@ -15,10 +15,8 @@ import (
 func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 	const plugins, loops = 200, 4
 	file := filepath.Join(t.TempDir(), "bridge")
-	program, err := exec.LookPath("true")
-	harness.Check(t, err)
-	text, err := os.ReadFile(program)
-	harness.Check(t, err)
+	program := harness.Must(exec.LookPath("true"))(t)
+	text := harness.Must(os.ReadFile(program))(t)
 	harness.Check(t, os.WriteFile(file, text, 0o755))
 	o := observe(t)
 	for range loops {

@@ -23,16 +23,14 @@ func TestDials(t *testing.T) {
 	if !is {
 		t.Skip("it is a plugin of other tests")
 	}
-	c, err := net.Dial(network, address)
-	harness.Check(t, err)
+	c := harness.Must(net.Dial(network, address))(t)
 	_, _ = c.Read(make([]byte, 1))
 	harness.Check(t, c.Close())
 	time.Sleep(3 * time.Second) // until the closed connection is noticed
 }
 
 func TestWhomAPluginHasCalled(t *testing.T) {
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
 			l, err := net.Listen(network, address)

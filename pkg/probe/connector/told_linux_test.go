@@ -40,8 +40,7 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
 	for range sockets {
-		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		harness.Check(t, err)
+		fd := harness.Must(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 		f := os.NewFile(uintptr(fd), "a socket")
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
@@ -144,8 +143,7 @@ func TestAWaitIsNotToldTooLong(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	for name, killed := range map[string]bool{"over since it was seen": false, "until the process ended": true} {
 		t.Run(name, func(t *testing.T) {
-			held, err := os.Create(file)
-			harness.Check(t, err)
+			held := harness.Must(os.Create(file))(t)
 			defer held.Close()
 			harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 			cmd := exec.Command("flock", file, "sleep", "600")
@@ -190,8 +188,7 @@ func waitsForALock(pid int, want bool) error {
 }
 
 func TestLocksThatAreNotReadAreLost(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "locks"))
-	harness.Check(t, err)
+	file := harness.Must(os.Create(filepath.Join(t.TempDir(), "locks")))(t)
 	defer file.Close()
 	for i := range int64(locksMax / 40) {
 		harness.Check(t, unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: 2 * i, Len: 1}))

@@ -124,8 +124,7 @@ func TestAForkCarriesTheFunctions(t *testing.T) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	harness.Check(t, err)
 	_, after, _ := strings.Cut(string(stat), ")")
-	mounts, err := procfs.OwnNamespace("mnt")
-	harness.Check(t, err)
+	mounts := harness.Must(procfs.OwnNamespace("mnt"))(t)
 	var w kernel.LifeForkEvent
 	_, err = fmt.Sscan(strings.Join(strings.Fields(after)[23:25], " "), &w.CodeStart, &w.CodeEnd)
 	harness.Check(t, err)
@@ -140,8 +139,7 @@ func TestAForkCarriesTheFunctions(t *testing.T) {
 	for size, want := range map[int]int{bare: 0, bare + 7: 0, bare + 8: 0, bare + 16: 1, bare + 24: 2, len(raw): 2} {
 		d := newDecoder()
 		d.options.Functions = functions.NewStacks()
-		events, err := d.Events(raw[:size])
-		harness.Check(t, err)
+		events := harness.Must(d.Events(raw[:size]))(t)
 		fork := events[0].Body.(*event.Fork)
 		if len(fork.Stack) != want || want > 0 && (!strings.HasSuffix(fork.Stack[0].Function, "decode.encode") || fork.Process != "7@900") {
 			t.Errorf("of %d bytes: %+v", size, fork)

@@ -18,8 +18,7 @@ import (
 func answered(t *testing.T, configuration map[string]any, message string) string {
 	t.Helper()
 	encode := func(v any) []byte {
-		b, err := json.Marshal(v)
-		harness.Check(t, err)
+		b := harness.Must(json.Marshal(v))(t)
 		return b
 	}
 	s := &streams{known: &redact.Call{}}

@@ -33,10 +33,8 @@ func built(t *testing.T, environ []string, flags ...string) string {
 func codeOf(t *testing.T, stat string) (start, end uint64) {
 	t.Helper()
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")"):])
-	start, err := strconv.ParseUint(fields[24], 10, 64)
-	harness.Check(t, err)
-	end, err = strconv.ParseUint(fields[25], 10, 64)
-	harness.Check(t, err)
+	start = harness.Must(strconv.ParseUint(fields[24], 10, 64))(t)
+	end = harness.Must(strconv.ParseUint(fields[25], 10, 64))(t)
 	return start, end
 }
 
@@ -57,8 +55,7 @@ func TestGoProgramsNameTheirCalls(t *testing.T) {
 				cgo = "CGO_ENABLED=1"
 			}
 			file := built(t, []string{cgo}, flags...)
-			out, err := exec.Command(file).Output()
-			harness.Check(t, err)
+			out := harness.Must(exec.Command(file).Output())(t)
 			lines := bufio.NewReader(bytes.NewReader(out))
 			var calls []struct {
 				PC uint64
@@ -68,11 +65,9 @@ func TestGoProgramsNameTheirCalls(t *testing.T) {
 			harness.Check(t, json.Unmarshal(line, &calls))
 			stat, _ := lines.ReadString('\n')
 			start, end := codeOf(t, stat)
-			f, err := os.Open(file)
-			harness.Check(t, err)
+			f := harness.Must(os.Open(file))(t)
 			defer f.Close()
-			p, err := Open(f)
-			harness.Check(t, err)
+			p := harness.Must(Open(f))(t)
 			harness.Equal(t, p.Size(), end-start, "the size of the code")
 			if p.table.data == 0 {
 				t.Error("inlined calls are not found")
@@ -153,15 +148,11 @@ func TestCompressedDataIsNotRead(t *testing.T) {
 
 // FuzzProgram changes the headers, or the functions' table, of the test's own program.
 func FuzzProgram(f *testing.F) {
-	name, err := os.Executable()
-	harness.Check(f, err)
-	own, err := os.Open(name)
-	harness.Check(f, err)
+	name := harness.Must(os.Executable())(f)
+	own := harness.Must(os.Open(name))(f)
 	f.Cleanup(func() { own.Close() })
-	file, err := elf.NewFile(own)
-	harness.Check(f, err)
-	p, err := Open(own)
-	harness.Check(f, err)
+	file := harness.Must(elf.NewFile(own))(f)
+	p := harness.Must(Open(own))(f)
 	table := file.Section(".gopclntab")
 	f.Add(uint32(0), []byte{}, uint64(0), false)
 	f.Add(uint32(8), []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint64(64), true)

@@ -16,11 +16,9 @@ import (
 // own is a stack of the test's own program, which a function of the standard library called.
 func own(t *testing.T) Stack {
 	t.Helper()
-	stat, err := os.ReadFile("/proc/self/stat")
-	harness.Check(t, err)
+	stat := harness.Must(os.ReadFile("/proc/self/stat"))(t)
 	start, end := codeOf(t, string(stat))
-	mounts, err := procfs.OwnNamespace("mnt")
-	harness.Check(t, err)
+	mounts := harness.Must(procfs.OwnNamespace("mnt"))(t)
 	at := func(f any) uint64 { return uint64(reflect.ValueOf(f).Pointer()) }
 	return Stack{
 		PID: uint32(os.Getpid()), Mounts: mounts, Start: start, End: end,

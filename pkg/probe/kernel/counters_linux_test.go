@@ -10,15 +10,12 @@ import (
 
 func TestCountersAreWhatTheProgramsCounted(t *testing.T) {
 	harness.Root(t)
-	spec, err := LoadLife()
-	harness.Check(t, err)
-	m, err := ebpf.NewMap(spec.Maps["counters"])
-	harness.Check(t, err)
+	spec := harness.Must(LoadLife())(t)
+	m := harness.Must(ebpf.NewMap(spec.Maps["counters"]))(t)
 	defer m.Close()
 	s := new(Side)
 	harness.Equal(t, s.Counters(), [LifeCounterCOUNTERS]uint64{}, "where nothing was opened")
-	s.counters, err = m.Memory()
-	harness.Check(t, err)
+	s.counters = harness.Must(m.Memory())(t)
 	for i := range uint32(LifeCounterCOUNTERS) {
 		harness.Check(t, m.Put(i, uint64(10*i+1)))
 	}

@@ -12,8 +12,7 @@ import (
 
 func TestEveryProgramIsHeld(t *testing.T) {
 	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
-		spec, err := load()
-		harness.Check(t, err)
+		spec := harness.Must(load())(t)
 		for name, program := range spec.Programs {
 			goesOn := slices.ContainsFunc(program.Instructions, func(in asm.Instruction) bool {
 				return in.IsBuiltinCall() && in.Constant == int64(asm.FnTailCall)

@@ -11,16 +11,13 @@ import (
 
 func TestProcessesAreListedByBothNumbers(t *testing.T) {
 	harness.Root(t)
-	spec, err := LoadLife()
-	harness.Check(t, err)
-	own, err := procfs.OwnNamespace("pid")
-	harness.Check(t, err)
+	spec := harness.Must(LoadLife())(t)
+	own := harness.Must(procfs.OwnNamespace("pid"))(t)
 	harness.Check(t, spec.Variables["pid_ns"].Set(own))
 	s := &Side{}
 	defer func() { _ = s.Close(0) }()
 	harness.Check(t, s.openNumbers(takeNumbers(spec)))
-	keys, err := s.Numbers()
-	harness.Check(t, err)
+	keys := harness.Must(s.Numbers())(t)
 	if !slices.ContainsFunc(keys, func(k Key) bool {
 		return k.Pid == uint32(os.Getpid()) && k.Tgid != 0 && procfs.Alive(int(k.Pid), int64(k.Start))
 	}) {

@@ -13,8 +13,7 @@ func TestObjectsAreAsTheyWereAfterTheirMemoryWasGivenBack(t *testing.T) {
 	objects := map[string][]byte{"life_bpfel.o": _LifeBytes, "inside_bpfel.o": _InsideBytes, "functions_bpfel.o": _FunctionsBytes}
 	releaseObjects()
 	for name, object := range objects {
-		want, err := os.ReadFile(name)
-		harness.Check(t, err)
+		want := harness.Must(os.ReadFile(name))(t)
 		if !bytes.Equal(object, want) {
 			t.Errorf("%s is not what it was", name)
 		}

@@ -17,7 +17,7 @@ import (
 // sender returns a BPF program that sends the first length bytes of its input.
 func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first byte) {
 	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SchedCLS, License: "GPL",
 		Instructions: asm.Instructions{
 			asm.Mov.Reg(asm.R6, asm.R1),
@@ -32,8 +32,7 @@ func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first 
 			asm.Mov.Imm(asm.R0, 0).WithSymbol("end"),
 			asm.Return(),
 		},
-	})
-	harness.Check(t, err)
+	}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	return func(first byte) {
 		t.Helper()
@@ -46,11 +45,9 @@ func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first 
 func smallRing(t *testing.T) (*Ring, *ebpf.Map) {
 	t.Helper()
 	harness.Root(t)
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())})
-	harness.Check(t, err)
+	m := harness.Must(ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())}))(t)
 	t.Cleanup(func() { _ = m.Close() })
-	r, err := OpenRing(m)
-	harness.Check(t, err)
+	r := harness.Must(OpenRing(m))(t)
 	t.Cleanup(func() { _ = r.Close() })
 	return r, m
 }

@@ -21,11 +21,9 @@ const verified = 200_000
 func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
 	harness.Root(t)
 	harness.Check(t, rlimit.RemoveMemlock())
-	types, err := btf.LoadKernelSpec()
-	harness.Check(t, err)
+	types := harness.Must(btf.LoadKernelSpec())(t)
 	for i, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
-		spec, err := load()
-		harness.Check(t, err)
+		spec := harness.Must(load())(t)
 		if i == 2 {
 			aim(spec, types)
 		}
@@ -51,8 +49,7 @@ func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 	}
 	harness.Check(t, err)
 	defer c.Close()
-	info, err := c.Programs[name].Info()
-	harness.Check(t, err)
+	info := harness.Must(c.Programs[name].Info())(t)
 	n, known := info.VerifiedInstructions()
 	if !known {
 		t.Skip("this kernel does not say (Linux 5.16)")
@@ -62,8 +59,7 @@ func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 
 // Before Linux 6.0 arm64 refuses a program with functions and tail calls.
 func TestWhatGoesOnToOtherProgramsHasNoFunctions(t *testing.T) {
-	spec, err := LoadInside()
-	harness.Check(t, err)
+	spec := harness.Must(LoadInside())(t)
 	for name, program := range spec.Programs {
 		var goesOn, calls bool
 		for _, in := range program.Instructions {

@@ -35,12 +35,9 @@ func without(name string) []btf.Type {
 
 func kernelOf(t *testing.T, all []btf.Type) *btf.Spec {
 	t.Helper()
-	b, err := btf.NewBuilder(all, nil)
-	harness.Check(t, err)
-	raw, err := b.Marshal(nil, nil)
-	harness.Check(t, err)
-	spec, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
-	harness.Check(t, err)
+	b := harness.Must(btf.NewBuilder(all, nil))(t)
+	raw := harness.Must(b.Marshal(nil, nil))(t)
+	spec := harness.Must(btf.LoadSpecFromReader(bytes.NewReader(raw)))(t)
 	return spec
 }
 
@@ -72,8 +69,7 @@ func TestFunctionsAreChosenWhereTheKernelHasAllThatTheyNeed(t *testing.T) {
 }
 
 func TestEveryProgramOfFunctionsIsAttached(t *testing.T) {
-	spec, err := LoadFunctions()
-	harness.Check(t, err)
+	spec := harness.Must(LoadFunctions())(t)
 	attached := slices.Concat(functionTracepoints, waitHooks, lockHooks, talkHooks, []string{lookBack, lookForServers, missHook})
 	for _, h := range functionHooks {
 		attached = append(attached, h.programs()...)

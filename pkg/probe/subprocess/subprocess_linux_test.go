@@ -62,8 +62,7 @@ func TestItTellsWhatItSees(t *testing.T) {
 	harness.Check(t, os.WriteFile(dir+"/bridge", []byte("#!/bin/sh\nread nothing; exit 7"), 0o755))
 	cmd := exec.Command(dir + "/bridge")
 	cmd.Env = []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=" + container, "CNI_PATH=" + dir}
-	stdin, err := cmd.StdinPipe()
-	harness.Check(t, err)
+	stdin := harness.Must(cmd.StdinPipe())(t)
 	harness.Check(t, cmd.Start())
 	harness.Until(t, "the plugin is known", func() bool { return len(known) > 0 })
 	harness.Check(t, stdin.Close())

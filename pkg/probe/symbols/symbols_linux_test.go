@@ -33,8 +33,7 @@ func TestTheKernelNamesWhatItsTableDoes(t *testing.T) {
 	compared, same := 0, 0
 	for lines := bufio.NewScanner(file); lines.Scan() && compared < 2000; {
 		fields := strings.Fields(lines.Text())
-		at, err := strconv.ParseUint(fields[0], 16, 64)
-		harness.Check(t, err)
+		at := harness.Must(strconv.ParseUint(fields[0], 16, 64))(t)
 		if !slices.Contains([]string{"t", "T", "w", "W"}, fields[1]) || at == 0 { // data, or hidden (kptr_restrict)
 			continue
 		}

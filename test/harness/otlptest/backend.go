@@ -13,8 +13,7 @@ import (
 // Backend serves OTLP over gRPC at addr, such as "127.0.0.1:0", until the test ends. It returns its address.
 func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", addr))(t)
 	return BackendAt(t, l, backend, options...)
 }
 

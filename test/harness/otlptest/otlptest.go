@@ -12,9 +12,7 @@ import (
 // Encoded returns OTLP JSON as an encoded TracesData.
 func Encoded(tb testing.TB, json string) []byte {
 	tb.Helper()
-	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(json))
-	harness.Check(tb, err)
-	wire, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
-	harness.Check(tb, err)
+	traces := harness.Must((&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(json)))(tb)
+	wire := harness.Must((&ptrace.ProtoMarshaler{}).MarshalTraces(traces))(tb)
 	return wire
 }

@@ -14,8 +14,7 @@ import (
 
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	m := load(t)
-	source, err := format.Source([]byte(code(m)))
-	harness.Check(t, err)
+	source := harness.Must(format.Source([]byte(code(m))))(t)
 	if string(source) != read(t, "../../attr.go") {
 		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
 	}
@@ -50,8 +49,7 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 
 func load(t *testing.T) *registry.Model {
 	t.Helper()
-	m, err := registry.Load()
-	harness.Check(t, err)
+	m := harness.Must(registry.Load())(t)
 	for _, a := range m.Attributes {
 		if len(a.Kinds) == 0 || a.Type == "" || a.Brief == "" || a.Stability == "" {
 			t.Errorf("%s is incomplete, or on no span", a.Key)
@@ -65,7 +63,6 @@ func load(t *testing.T) *registry.Model {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(path))(t)
 	return string(text)
 }

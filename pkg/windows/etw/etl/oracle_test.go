@@ -85,19 +85,15 @@ func forEachRecording(t *testing.T, test func(t *testing.T, base string, data []
 func unpacked(t *testing.T, file string) []byte {
 	t.Helper()
 	if !strings.HasSuffix(file, ".zip") {
-		data, err := os.ReadFile(file)
-		harness.Check(t, err)
+		data := harness.Must(os.ReadFile(file))(t)
 		return data
 	}
-	z, err := zip.OpenReader(file)
-	harness.Check(t, err)
+	z := harness.Must(zip.OpenReader(file))(t)
 	defer func() { _ = z.Close() }()
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, ".etl") {
-			r, err := f.Open()
-			harness.Check(t, err)
-			data, err := io.ReadAll(r)
-			harness.Check(t, err)
+			r := harness.Must(f.Open())(t)
+			data := harness.Must(io.ReadAll(r))(t)
 			return data
 		}
 	}
@@ -123,8 +119,7 @@ type place struct {
 
 func readTrace(t *testing.T, data []byte) *recorded {
 	t.Helper()
-	r, err := etl.NewReader(bufio.NewReader(bytes.NewReader(data)))
-	harness.Check(t, err)
+	r := harness.Must(etl.NewReader(bufio.NewReader(bytes.NewReader(data))))(t)
 	tr := &recorded{header: r.Header()}
 	var rec etw.Record
 	for {

@@ -197,14 +197,12 @@ func TestTheSeed(t *testing.T) {
 	if len(tr.processes) != 20 || len(tr.decoder.Unknown)+len(tr.decoder.Malformed) > 0 {
 		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown, tr.decoder.Malformed)
 	}
-	got, err := otlpjson.Lines(tell(tr.processes, tr.header, told))
-	harness.Check(t, err)
+	got := harness.Must(otlpjson.Lines(tell(tr.processes, tr.header, told)))(t)
 	const golden = "testdata/seed.otlp.jsonl"
 	if *update {
 		harness.Check(t, os.WriteFile(golden, got, 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	harness.Check(t, err)
+	want := harness.Must(os.ReadFile(golden))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the trace gives; if the change is meant: make golden\n%s", golden, got)
 	}
