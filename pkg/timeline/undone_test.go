@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // If a runtime removes a network at once, or before NRI reported the sandbox, the sandbox failed, although every plugin
@@ -48,3 +49,15 @@ func TestANetworkThatIsUndone(t *testing.T) {
 }
 
 func calledBy(pid uint32) func(*event.Exec) { return func(e *event.Exec) { e.ParentPID = pid } }
+
+// A sandbox keeps its addresses when it stops, and is remembered for a minute after its removal: for its last DEL.
+func TestAStoppedSandboxKeepsItsAddresses(t *testing.T) {
+	const address = "10.22.0.5"
+	s := tell(t).at(0, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1", IPs: []string{address}}).
+		at(10, &event.Sandbox{Phase: event.SandboxStopped, ID: "c1"}).at(20, &event.Sandbox{Phase: event.SandboxRemoved, ID: "c1"}).
+		plugin(30, "b", "DEL", "bridge").exit(40, "b").tick(60_000)
+	harness.EqualSlices(t, s.closed[0].Sandbox.IPs, []string{address})
+	harness.Equal(t, held(s.line.pods, "sandboxes", "known"), 1, "sandboxes known")
+	s.tick(61_000)
+	harness.Equal(t, held(s.line.pods, "sandboxes", "known"), 0, "sandboxes known a minute after the removal")
+}
