@@ -227,19 +227,6 @@ func lettered(n int) string {
 	return b.String()
 }
 
-func TestTheNRITextStandsOnTheFile(t *testing.T) {
-	o, err := Parse("f.toml", []byte("slow.command = \"1s\"\nslow.call = \"3s\""))
-	harness.Check(t, err)
-	o = harness.Must(o.Overlay("NRI configuration", []byte("slow.call = \"4s\"")))(t)
-	if o.Slow.Command != time.Second || o.Slow.Call != 4*time.Second {
-		t.Errorf("got %+v", o.Slow)
-	}
-	_, err = o.Overlay("NRI configuration", []byte("\n\nslow.cal = \"4s\""))
-	if err == nil || !strings.HasPrefix(err.Error(), "NRI configuration:3:6: slow.cal: ") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(Default().TOML()))
 	f.Add([]byte("[[slow.rule]]\ncommand = \"a*\"\nthreshold = \"1s\"\n"))

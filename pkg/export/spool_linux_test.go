@@ -77,27 +77,6 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	harness.Equal(t, len(sorted(c)), 201, "arrived")
 }
 
-func TestARefusedOperationIsPassedOver(t *testing.T) {
-	c := otlptest.Collect(t, "127.0.0.1:0",
-		&otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
-			if slices.Contains(names, "operation 033") {
-				return nil, status.Error(codes.InvalidArgument, "not this one")
-			}
-			return nil, nil
-		}})
-	dir := t.TempDir()
-	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, dir)})
-	enqueue(t, q, operations(100)...)
-	harness.Until(t, "all are settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 100 })
-	if s := q.Stats(); s.Dropped[queue.Rejected] != 1 || s.Spool.Waiting != 0 {
-		t.Errorf("%+v", s)
-	}
-	if got := sorted(c); len(got) != 99 || len(slices.Compact(got)) != 99 {
-		t.Errorf("%d arrived", len(got))
-	}
-	harness.Equal(t, restart(t, q, dir).Found().Waiting, 0, "bytes that wait")
-}
-
 // A spool without an endpoint keeps operations, and a later endpoint receives them.
 func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	dir := t.TempDir()

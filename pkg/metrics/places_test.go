@@ -4,7 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,60 +12,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-var hostile = map[string]func(c *net.TCPConn){
-	"silent": func(*net.TCPConn) {},
-	"idle": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
-		_, _ = c.Read(make([]byte, 512))
-	},
-	"slow":      func(c *net.TCPConn) { _ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ") },
-	"half open": func(c *net.TCPConn) { _ = ask(c, "GET /healthz HTTP/1.1\r\n"); _ = c.CloseWrite() },
-	"huge header": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nX-Huge: "+strings.Repeat("x", 2*headerBytesMax))
-	},
-	"keeps its body": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
-	},
-	"slow with a body": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1")
-	},
-	"byte by byte": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-		again(func() bool { return ask(c, "x") == nil })
-	},
-	"asks without an end": func(c *net.TCPConn) {
-		answer := make([]byte, 512)
-		again(func() bool {
-			if ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") != nil {
-				return false
-			}
-			_, err := c.Read(answer)
-			return err == nil
-		})
-	},
-	"promises a long body": func(c *net.TCPConn) {
-		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("x", 1000))
-	},
-	"never takes its answers": func(c *net.TCPConn) {
-		_ = c.SetReadBuffer(4096)
-		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)) // ends when the buffer is full
-		_ = ask(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 200))
-	},
-}
-
 func ask(c net.Conn, text string) error {
 	_, err := io.WriteString(c, text)
 	return err
-}
-
-// again acts several times per tenure until it returns false.
-func again(do func() bool) {
-	go func() {
-		for do() {
-			time.Sleep(tenure / 3)
-		}
-	}()
 }
 
 // patient returns a server without timeouts.
@@ -79,48 +27,6 @@ func patient(t *testing.T) *listening {
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
 	return s
-}
-
-// The kubelet restarts cniscope if the liveness probe fails.
-func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
-	harness.Slow(t)
-	const each = placesMax + 50
-	for name, hold := range hostile {
-		t.Run(name, func(t *testing.T) {
-			s := patient(t)
-			for range each {
-				c := harness.Must(net.Dial("tcp", s.Address()))(t)
-				defer c.Close()
-				hold(c.(*net.TCPConn))
-			}
-			harness.Equal(t, get(t, s, "/healthz"), "ok\n", "/healthz")
-			if body := get(t, s, "/metrics"); !strings.Contains(body, "cniscope_build_info") {
-				t.Errorf("/metrics: %.100q", body)
-			}
-		})
-	}
-}
-
-// get behaves like the kubelet, with its own connection, and retries while the server is full.
-func get(t *testing.T, s interface{ Address() string }, path string) string {
-	t.Helper()
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 1000 {
-		answer, err := client.Get("http://" + s.Address() + path)
-		harness.Check(t, err)
-		body, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case answer.StatusCode == http.StatusOK:
-			return string(body)
-		case answer.StatusCode != http.StatusServiceUnavailable || path == "/healthz":
-			t.Fatalf("%s: %s, %.100q", path, answer.Status, body)
-		}
-	}
-	t.Fatal(path + " was never answered")
-	return ""
 }
 
 // The oldest connection that does not wait for the server is closed.

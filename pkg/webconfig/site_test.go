@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -236,42 +235,5 @@ func TestGuessing(t *testing.T) {
 		if got := <-answers; !strings.Contains(got, "401") {
 			t.Errorf("one who waited: %s", got)
 		}
-	}
-}
-
-// A scraper waits for few of the passwords that another user of its address guessed before.
-func TestAScraperAmongGuessersOfItsAddress(t *testing.T) {
-	s := newStage(newFolder(t), users(t, "prometheus", "right"))
-	user := func(r *http.Request) string {
-		name, _, _ := r.BasicAuth()
-		return name
-	}
-	var checked []string
-	toolkit := s.site.toolkit
-	s.site.toolkit = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		checked = append(checked, user(r))
-		toolkit.ServeHTTP(w, r)
-	})
-	s.site.source = user
-	s.site.turns.taken = true // a check that never ends
-	waiting := func(n int) {
-		harness.Until(t, "they wait", func() bool {
-			s.site.turns.mu.Lock()
-			defer s.site.turns.mu.Unlock()
-			return len(s.site.turns.waiting) == n
-		})
-	}
-	const guessers = 60
-	var crowd sync.WaitGroup
-	for range guessers {
-		crowd.Go(func() { s.ask(as("guesser", "x")) })
-	}
-	waiting(guessers)
-	crowd.Go(func() { s.want("the scraper", "200", as("prometheus", "right")) })
-	waiting(guessers + 1)
-	s.site.turns.Pass()
-	crowd.Wait()
-	if before := slices.Index(checked, "prometheus"); before > 40 { // once in 2^21
-		t.Errorf("%d of %d passwords were checked before the scraper's", before, guessers)
 	}
 }

@@ -136,25 +136,6 @@ func TestShowLastSaysWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A segment that cannot be opened is named, what can be read is drawn, and the exit code is 3.
-func TestShowLastNamesWhatItCannotRead(t *testing.T) {
-	for link, args := range map[string][]string{
-		"0000000000000000.segment": nil,
-		"ffffffffffffffff.segment": {"--pod", "slow-0", "--format", "json"},
-	} {
-		dir := spooled(t, threePods)
-		harness.Check(t, os.Symlink("/dev/zero", filepath.Join(dir, link)))
-		out, diagnostics, err := cniscope(t, append([]string{"show", "--last", "1000h", "--spool", dir}, args...)...)
-		if exitCode(err) != 3 || !strings.Contains(out, "slow-0") || strings.Count(diagnostics, link+": it is a symbolic link") != 1 {
-			t.Errorf("%v, %q, %q", err, diagnostics, out)
-		}
-		out, _, err = cniscope(t, "show", "--last", "1m", "--spool", dir)
-		if exitCode(err) != 3 || out != "" {
-			t.Errorf("with nothing to draw: %v, %q", err, out)
-		}
-	}
-}
-
 func TestShowIsAskedForOneThing(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                          "show needs a recording: give a FILE, or --since 1h",
