@@ -94,8 +94,7 @@ callers = ["/X"]
 func TestSecretsAreNeverShown(t *testing.T) {
 	const canary = "hunter2"
 	with := func(value string) Options {
-		o := harness.Must(Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`)))(t)
-		return o
+		return harness.Must(Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`)))(t)
 	}
 	o := with(canary)
 	if got := o.Export.OTLP.Headers["authorization"].Reveal(); got != canary {

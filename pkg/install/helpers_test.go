@@ -48,8 +48,7 @@ func (n *node) write(path, text string) {
 
 func (n *node) text(path string) string {
 	n.Helper()
-	data := harness.Must(os.ReadFile(filepath.Join(n.root, path)))(n)
-	return string(data)
+	return string(harness.Must(os.ReadFile(filepath.Join(n.root, path)))(n))
 }
 
 func (n *node) tree() string {
@@ -96,8 +95,7 @@ func (n *node) options(change func(*Options)) Options {
 
 func (n *node) plan(change func(*Options)) *Plan {
 	n.Helper()
-	p := harness.Must(New(n.Context(), n.options(change)))(n)
-	return p
+	return harness.Must(New(n.Context(), n.options(change)))(n)
 }
 
 func (n *node) apply(p *Plan) *Plan {

@@ -63,8 +63,7 @@ func families(t *testing.T) []*dto.MetricFamily {
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
 	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
 	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})
-	all := harness.Must(m.registry.Gather())(t)
-	return all
+	return harness.Must(m.registry.Gather())(t)
 }
 
 // everything returns the labels of all metrics.
@@ -85,8 +84,7 @@ func everything(t *testing.T) map[string]labels {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	data := harness.Must(os.ReadFile(file))(t)
-	return string(data)
+	return string(harness.Must(os.ReadFile(file))(t))
 }
 
 var (
@@ -172,9 +170,7 @@ func TestGoldenManual(t *testing.T) {
 	case !*update:
 		t.Errorf("%s is not what the program gives: make golden", manual)
 	default:
-		if err := os.WriteFile(manual, []byte(now), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(manual, []byte(now), 0o644))
 	}
 }
 

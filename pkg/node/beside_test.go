@@ -169,9 +169,7 @@ func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
 		more()
 		end()
 	}
-	if err := n.record(over, settings.Of(config.Default(), "boot", "test"), &out, func() {}, wake); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, n.record(over, settings.Of(config.Default(), "boot", "test"), &out, func() {}, wake))
 	if n := strings.Count(out.String(), "waited"); n < streamRoom || n >= 2*streamRoom {
 		t.Errorf("%d events were written, and %d waited", n, streamRoom)
 	}

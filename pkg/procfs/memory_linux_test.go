@@ -59,8 +59,7 @@ func TestADeclaredEnvironmentIsReadToABound(t *testing.T) {
 	s := harness.Must(os.ReadFile("/proc/self/stat"))(t)
 	fields := strings.Fields(string(s[bytes.LastIndexByte(s, ')')+2:])) // from the third
 	at := func(field int) uint64 {
-		n := harness.Must(strconv.ParseUint(fields[field-3], 10, 64))(t)
-		return n
+		return harness.Must(strconv.ParseUint(fields[field-3], 10, 64))(t)
 	}
 	own := prctlMap{
 		startCode: at(26), endCode: at(27), startStack: at(28), startData: at(45), endData: at(46), startBreak: at(47), brk: at(47),

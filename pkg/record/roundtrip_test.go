@@ -93,8 +93,7 @@ func write(t *testing.T, out io.Writer, header Header, events ...event.Event) {
 func read(t *testing.T, in io.Reader) []event.Event {
 	t.Helper()
 	r := harness.Must(NewReader(in))(t)
-	events := harness.Must(all(r))(t)
-	return events
+	return harness.Must(all(r))(t)
 }
 
 func all(r *Reader) (events []event.Event, err error) {

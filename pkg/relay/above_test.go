@@ -13,8 +13,7 @@ import (
 
 func recorded(t testing.TB, name string) []byte {
 	t.Helper()
-	data := harness.Must(os.ReadFile("testdata/" + name))(t)
-	return data
+	return harness.Must(os.ReadFile("testdata/" + name))(t)
 }
 
 func aboves(t testing.TB, request []byte) (all []*event.Above) {

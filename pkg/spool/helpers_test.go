@@ -98,8 +98,7 @@ func same(t testing.TB, what string, got, want []string) {
 
 func segmentFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	files := harness.Must(filepath.Glob(filepath.Join(dir, "*.segment")))(t)
-	return files
+	return harness.Must(filepath.Glob(filepath.Join(dir, "*.segment")))(t)
 }
 
 func copyDir(t testing.TB, from string) (to string) {

@@ -179,8 +179,7 @@ func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
 
 func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktest.Disk {
 	t.Helper()
-	d := harness.Must(disktest.New(folder, at, fault))(t)
-	return d
+	return harness.Must(disktest.New(folder, at, fault))(t)
 }
 
 // descriptors lists the open files below a directory.

@@ -213,8 +213,7 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := busy()
 		b := NewBuilder(IDs{Seed: "boot"}, node.Resource(), "v1")
-		data := harness.Must(proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans))(t)
-		return data
+		return harness.Must(proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans))(t)
 	}
 	first := bytes()
 	for range 20 {

@@ -15,8 +15,7 @@ import (
 // document returns the text of a file of the project.
 func document(t *testing.T, path string) string {
 	t.Helper()
-	text := harness.Must(os.ReadFile(filepath.Join("../..", path)))(t)
-	return string(text)
+	return string(harness.Must(os.ReadFile(filepath.Join("../..", path)))(t))
 }
 
 // generated compares each part of a document that a pattern matches with what is to be there; make golden writes it.

@@ -173,8 +173,7 @@ func (p program) observe(t *testing.T) {
 	harness.Check(t, c.Start())
 	defer c.Process.Kill() //nolint:errcheck // it has ended
 	said := func() string {
-		text := harness.Must(os.ReadFile(log.Name()))(t)
-		return string(text)
+		return string(harness.Must(os.ReadFile(log.Name()))(t))
 	}
 	// While the kernel checks the BPF programs no signal can end it; on a busy machine that takes seconds.
 	harness.Eventually(t, func() error { return harness.Contains(said(), "observing CNI calls") })

@@ -23,8 +23,7 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
-	s := harness.Must(compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json")))(t)
-	return s
+	return harness.Must(compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json")))(t)
 }
 
 // valid checks one document.

@@ -96,8 +96,7 @@ func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
 		t.Fatal("docs/spool.md has no table of recordings")
 	}
 	number := func(text string) int {
-		n := harness.Must(strconv.Atoi(strings.ReplaceAll(text, ",", "")))(t)
-		return n
+		return harness.Must(strconv.Atoi(strings.ReplaceAll(text, ",", "")))(t)
 	}
 	fewest, most := math.MaxInt, 0
 	var spans, kilobytes []int

@@ -23,8 +23,7 @@ func render(t *testing.T, arguments ...string) []Object {
 func renderAs(t *testing.T, release, namespace string, arguments ...string) []Object {
 	t.Helper()
 	text := harness.Must(New(t).Template(t.Context(), release, namespace, arguments...))(t)
-	all := harness.Must(Objects(text))(t)
-	return all
+	return harness.Must(Objects(text))(t)
 }
 
 func one(t *testing.T, all []Object, kind string) Object {

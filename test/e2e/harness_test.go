@@ -98,8 +98,7 @@ func (s *stage) startScope(so scope.Options) {
 
 func (s *stage) pod(o rig.PodOptions) string {
 	s.Helper()
-	id := harness.Must(s.rig.RunPod(s.ctx, o))(s.T)
-	return id
+	return harness.Must(s.rig.RunPod(s.ctx, o))(s.T)
 }
 
 func (s *stage) sub(t *testing.T) *stage {

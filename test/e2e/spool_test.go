@@ -80,8 +80,7 @@ func outage(t *testing.T) time.Duration {
 	if text == "" {
 		return 20 * time.Second
 	}
-	d := harness.Must(time.ParseDuration(text))(t)
-	return d
+	return harness.Must(time.ParseDuration(text))(t)
 }
 
 // During an outage 200 pods come and go and cniscope is killed: every kept operation arrives once.

@@ -50,8 +50,7 @@ type report struct {
 func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	t.Helper()
 	number := func(text string) int64 {
-		n := harness.Must(strconv.ParseInt(text, 10, 64))(t)
-		return n
+		return harness.Must(strconv.ParseInt(text, 10, 64))(t)
 	}
 	after := w.after.stop(t)
 	for _, f := range w.before.stop(t) {

@@ -34,8 +34,7 @@ func TestChartLives(t *testing.T) {
 	before := c.nodeTree()
 	run := func(c *cluster, arguments ...string) string {
 		c.Helper()
-		out := harness.Must(h.Run(c.ctx, append(arguments, "--namespace", chartNamespace)...))(c)
-		return out
+		return harness.Must(h.Run(c.ctx, append(arguments, "--namespace", chartNamespace)...))(c)
 	}
 
 	notes := run(c, "install", chartRelease, h.Chart, "--create-namespace")
@@ -118,8 +117,7 @@ func (c *cluster) wholeInThePod(scope *pod) {
 func (c *cluster) letsGo(scope *pod) {
 	c.Helper()
 	mounts := func() string {
-		text := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid(scope))))(c)
-		return string(text)
+		return string(harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid(scope))))(c))
 	}
 	web := c.run(c.web("mounted"), running)
 	root := "/" + c.container(web)
@@ -216,6 +214,5 @@ func (c *cluster) scrape(address string) string {
 	c.Helper()
 	response := harness.Must(http.Get("http://" + address + "/metrics"))(c) //nolint:noctx // a test's own
 	defer response.Body.Close()
-	text := harness.Must(io.ReadAll(response.Body))(c)
-	return string(text)
+	return string(harness.Must(io.ReadAll(response.Body))(c))
 }

@@ -36,8 +36,7 @@ func lasting(t *testing.T) time.Duration {
 	if text == "" || os.Geteuid() != 0 {
 		t.Skip("has bounds of time: make test-neighbours, as root")
 	}
-	d := harness.Must(time.ParseDuration(text))(t)
-	return d
+	return harness.Must(time.ParseDuration(text))(t)
 }
 
 type node struct {

@@ -27,8 +27,7 @@ func newKey(t *testing.T) key {
 
 func (k key) text(t *testing.T) string {
 	t.Helper()
-	text := harness.Must(os.ReadFile(k.secret))(t)
-	return string(text)
+	return string(harness.Must(os.ReadFile(k.secret))(t))
 }
 
 // verified verifies as SECURITY.md instructs users: minisign, then sha256sum.

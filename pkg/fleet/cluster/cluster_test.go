@@ -37,8 +37,7 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 		_ = json.NewEncoder(w).Encode(list)
 	}))
 	t.Cleanup(server.Close)
-	c := harness.Must(New(&rest.Config{Host: server.URL}))(t)
-	return c
+	return harness.Must(New(&rest.Config{Host: server.URL}))(t)
 }
 
 // A tenant can label a pod as a sidecar. No token may be sent to it, beside or instead of a real one.

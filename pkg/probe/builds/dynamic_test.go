@@ -36,8 +36,7 @@ func fileOf(t *testing.T, names []byte, more ...section) *elf.File {
 		}))
 		body.Write(s.data)
 	}
-	f, err := ELF(bytes.NewReader(append(b.Bytes(), body.Bytes()...)))
-	harness.Check(t, err)
+	f := harness.Must(ELF(bytes.NewReader(append(b.Bytes(), body.Bytes()...))))(t)
 	return f
 }
 
@@ -88,11 +87,9 @@ func TestWhatAProgramTellsTheLoader(t *testing.T) {
 			continue
 		}
 		harness.Check(t, err)
-		f, err := ELF(opened)
-		harness.Check(t, err)
+		f := harness.Must(ELF(opened))(t)
 		d := DynamicOf(f)
-		needed, err := f.ImportedLibraries()
-		harness.Check(t, err)
+		needed := harness.Must(f.ImportedLibraries())(t)
 		harness.EqualSlices(t, d.Needed, needed, name)
 		has, _ := f.DynamicVersions()
 		var versions []string

@@ -18,8 +18,7 @@ import (
 func answered(t *testing.T, configuration map[string]any, message string) string {
 	t.Helper()
 	encode := func(v any) []byte {
-		b := harness.Must(json.Marshal(v))(t)
-		return b
+		return harness.Must(json.Marshal(v))(t)
 	}
 	s := &streams{known: &redact.Call{}}
 	s.known.Await()

@@ -125,11 +125,9 @@ func (c changed) ReadAt(into []byte, from int64) (int, error) {
 func TestCompressedDataIsNotRead(t *testing.T) {
 	name, err := os.Executable()
 	harness.Check(t, err)
-	own, err := os.Open(name)
-	harness.Check(t, err)
+	own := harness.Must(os.Open(name))(t)
 	defer own.Close()
-	file, err := elf.NewFile(own)
-	harness.Check(t, err)
+	file := harness.Must(elf.NewFile(own))(t)
 	var hostile io.ReaderAt = own
 	var head [64]byte
 	_, err = own.ReadAt(head[:], 0)

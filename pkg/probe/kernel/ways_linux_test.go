@@ -37,8 +37,7 @@ func kernelOf(t *testing.T, all []btf.Type) *btf.Spec {
 	t.Helper()
 	b := harness.Must(btf.NewBuilder(all, nil))(t)
 	raw := harness.Must(b.Marshal(nil, nil))(t)
-	spec := harness.Must(btf.LoadSpecFromReader(bytes.NewReader(raw)))(t)
-	return spec
+	return harness.Must(btf.LoadSpecFromReader(bytes.NewReader(raw)))(t)
 }
 
 func TestFunctionsAreChosenWhereTheKernelHasAllThatTheyNeed(t *testing.T) {

@@ -63,6 +63,5 @@ func load(t *testing.T) *registry.Model {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text := harness.Must(os.ReadFile(path))(t)
-	return string(text)
+	return string(harness.Must(os.ReadFile(path))(t))
 }

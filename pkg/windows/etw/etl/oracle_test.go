@@ -85,16 +85,14 @@ func forEachRecording(t *testing.T, test func(t *testing.T, base string, data []
 func unpacked(t *testing.T, file string) []byte {
 	t.Helper()
 	if !strings.HasSuffix(file, ".zip") {
-		data := harness.Must(os.ReadFile(file))(t)
-		return data
+		return harness.Must(os.ReadFile(file))(t)
 	}
 	z := harness.Must(zip.OpenReader(file))(t)
 	defer func() { _ = z.Close() }()
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, ".etl") {
 			r := harness.Must(f.Open())(t)
-			data := harness.Must(io.ReadAll(r))(t)
-			return data
+			return harness.Must(io.ReadAll(r))(t)
 		}
 	}
 	t.Fatalf("%s: no .etl in it", file)
