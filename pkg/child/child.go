@@ -42,7 +42,7 @@ func Start(command []string, outputs int) (_ *Process, err error) {
 		p.Args[0] = os.Args[0] // for ps
 	}
 	p.Env, p.Stdin, p.Stdout, p.Stderr, p.ExtraFiles = []string{}, theirs[0], theirs[1], os.Stderr, theirs[2:]
-	if err := p.Cmd.Start(); err != nil {
+	if err := p.Start(); err != nil {
 		return nil, err
 	}
 	return p, nil

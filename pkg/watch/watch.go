@@ -130,7 +130,8 @@ func (w *Watcher) concerns(e fsnotify.Event) bool {
 		return false
 	}
 	below := func(path, dir string) bool {
-		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+		const slash = string(filepath.Separator)
+		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, slash)+slash)
 	}
 	return below(e.Name, w.dir) || below(w.dir, e.Name)
 }

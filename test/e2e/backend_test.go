@@ -5,8 +5,6 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -57,13 +55,4 @@ func (r *backend) twice() (n int) {
 		}
 	}
 	return n
-}
-
-func ids(spans []*span) string {
-	var all []string
-	for _, x := range spans {
-		all = append(all, x.id())
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -34,7 +33,7 @@ const (
 // Process is the subprocess.
 type Process struct {
 	options connector.Options
-	cmd     *exec.Cmd
+	cmd     *child.Process
 	orders  *os.File
 	events  *os.File
 	says    *os.File
@@ -66,7 +65,7 @@ func Start(o connector.Options, command []string) (_ *Process, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("process connector: starting %s: %w", command[0], err)
 	}
-	p := &Process{options: o, unwatch: func() {}, cmd: c.Cmd, orders: c.In, events: c.Out[0], says: c.Out[1]}
+	p := &Process{options: o, unwatch: func() {}, cmd: c, orders: c.In, events: c.Out[0], says: c.Out[1]}
 	defer func() {
 		if err != nil {
 			_ = p.Close()
