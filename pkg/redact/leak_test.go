@@ -39,6 +39,11 @@ var contexts = []string{
 	strings.Repeat("failed to connect ", 30) + "%s", "&{Token:%s Name:x}", "x%sx", "-%s-", "\\\"%s\\\"", "%[1]s %[1]s",
 }
 
+var (
+	vocabulary = strings.Fields(list)
+	ways       = slices.Sorted(maps.Keys(spelled.Ways())) // map order is random
+)
+
 func makePair(r *rand.Rand) pair {
 	var p pair
 	length := 12
@@ -49,9 +54,8 @@ func makePair(r *rand.Rand) pair {
 	letters := []rune(alphabets[r.IntN(len(alphabets))])
 	var b strings.Builder
 	if r.IntN(8) == 0 { // of ordinary words
-		all := strings.Fields(list)
 		for n := 0; n < 2 || b.Len() < length; n++ {
-			b.WriteString(all[r.IntN(len(all))] + " ")
+			b.WriteString(vocabulary[r.IntN(len(vocabulary))] + " ")
 		}
 	}
 	for b.Len() < length {
@@ -67,11 +71,10 @@ func makePair(r *rand.Rand) pair {
 func makeShort(r *rand.Rand) (p pair) {
 	var b strings.Builder
 	b.WriteString([]string{"", "/", "_", "//"}[r.IntN(4)])
-	all := strings.Fields(list)
 	for b.Len() < 12 || r.IntN(3) > 0 {
-		word := all[r.IntN(len(all))]
+		word := vocabulary[r.IntN(len(vocabulary))]
 		for r.IntN(2) > 0 && len(word) > 4 {
-			word = all[r.IntN(len(all))]
+			word = vocabulary[r.IntN(len(vocabulary))]
 		}
 		if len(word) > 4 {
 			word = word[:1+r.IntN(2)]
@@ -106,7 +109,6 @@ func (p *pair) complete(r *rand.Rand) {
 		part = part[:cut]
 	}
 	part = strings.ToValidUTF8(part, "")
-	ways := slices.Sorted(maps.Keys(spelled.Ways())) // map order is random
 	p.spelling = ways[r.IntN(len(ways))]
 	text := spelled.Ways()[p.spelling](part)
 	p.message = strings.ReplaceAll(contexts[r.IntN(len(contexts))], "%[1]s", "%s")
@@ -197,7 +199,7 @@ func (p pair) check(t testing.TB, what string) bool {
 }
 
 // Random pairs of a configuration and a message that repeats its secret in any spelling: SECRETS_PAIRS sets their
-// number, SECRETS_TIME the time limit.
+// number, SECRETS_FROM the first, SECRETS_TIME the time limit.
 func TestNoPartOfASecretLeaves(t *testing.T) {
 	pairs, err := strconv.Atoi(os.Getenv("SECRETS_PAIRS"))
 	if err != nil {
@@ -210,12 +212,14 @@ func TestNoPartOfASecretLeaves(t *testing.T) {
 	if err != nil {
 		limit = time.Hour
 	}
+	from, _ := strconv.ParseUint(os.Getenv("SECRETS_FROM"), 10, 64)
 	begin, workers := time.Now(), 2
 	for worker := range workers {
 		t.Run(fmt.Sprint(worker), func(t *testing.T) {
 			t.Parallel()
 			done, failed := 0, 0
-			for n := uint64(worker); n < uint64(pairs) && failed < 10 && time.Since(begin) < limit; n += uint64(workers) {
+			for n := from + uint64(worker); n < from+uint64(pairs) &&
+				failed < 10 && time.Since(begin) < limit; n += uint64(workers) {
 				p, short := makePair(rand.New(rand.NewPCG(n, 0))), makeShort(rand.New(rand.NewPCG(n, 3)))
 				if !p.check(t, fmt.Sprint("pair ", n)) || !short.check(t, fmt.Sprint("short pair ", n)) {
 					failed++
@@ -254,7 +258,6 @@ func FuzzRedact(f *testing.F) {
 		p.configuration, p.where = p.configure(rand.New(rand.NewPCG(seed, 2)))
 		p.check(t, "fuzzed")
 		if p.texts != nil { // append the secret in each spelling
-			ways := slices.Sorted(maps.Keys(spelled.Ways()))
 			p.spelling, p.part = ways[seed%uint64(len(ways))], secret
 			p.message += " " + spelled.Ways()[p.spelling](secret)
 			p.check(t, "fuzzed and spelled")

@@ -47,7 +47,11 @@ func readings() []reading {
 }
 
 func decimal(word string) (uint64, bool) {
-	n, err := strconv.ParseUint(strings.Trim(word, letters), 10, 16)
+	word = strings.Trim(word, letters)
+	if word == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(word, 10, 16)
 	return n, err == nil
 }
 
@@ -114,9 +118,12 @@ func (c *Call) counted(message string, marks []mark) {
 		for _, some := range [...][]number{all, other(all, 0), other(all, 1), varying(all)} {
 			for _, unit := range r.units {
 				for _, width := range r.widths {
-					c.plain.mark(written(some, unit, width, binary.BigEndian), marks)
+					if len(some)*width < window {
+						continue
+					}
+					c.index.plain.mark(written(some, unit, width, binary.BigEndian), marks)
 					if width > 1 {
-						c.plain.mark(written(some, unit, width, binary.LittleEndian), marks)
+						c.index.plain.mark(written(some, unit, width, binary.LittleEndian), marks)
 					}
 				}
 			}
@@ -129,7 +136,7 @@ func (c *Call) counted(message string, marks []mark) {
 			single.add(message[i], i, i+1)
 		}
 	}
-	c.plain.mark(&single, marks)
+	c.index.plain.mark(&single, marks)
 }
 
 func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
@@ -179,44 +186,14 @@ func written(all []number, unit time.Duration, width int, order binary.ByteOrder
 	return &s
 }
 
-func (n needles) mark(s *spelt, marks []mark) {
+func (n *needles) mark(s *spelt, marks []mark) {
 	end := window - 1
 	for w := range windows(string(s.bytes)) {
-		if _, is := n[w]; is {
+		if n.has(w) {
 			dropAll(marks[s.from[end-window+1]:s.to[end]])
 		}
 		end++
 	}
-}
-
-// spots marks repeated values quickly: it runs for all arguments and paths of a plugin's commands.
-func (c *Call) spots(s string) []mark {
-	marks := make([]mark, len(s))
-	if len(c.values) == 0 {
-		return marks
-	}
-	var plain, folded uint64 // the latest window
-	var places [window]int   // positions of folded's bytes
-	for i, letters := 0, 0; i < len(s); i++ {
-		ch := s[i]
-		if isUpper(ch) {
-			ch |= 0x20
-		}
-		plain = plain<<8 | uint64(ch)
-		if _, is := c.plain[plain]; is && i >= window-1 {
-			dropAll(marks[i-window+1 : i+1])
-		}
-		if !isLetter(ch) && !isDigit(ch) && ch < 0x80 {
-			continue
-		}
-		folded = folded<<8 | uint64(ch)
-		places[letters%window] = i
-		letters++
-		if _, is := c.folded[folded]; is && letters >= window {
-			dropAll(marks[places[letters%window] : i+1])
-		}
-	}
-	return marks
 }
 
 func dropAll(marks []mark) {

@@ -22,19 +22,17 @@ const shortest = 4
 
 // Call holds a CNI call's known values. The zero value allows listed words only. It is not safe for concurrent use.
 type Call struct {
-	names   map[string]bool // names of the call, which are in spans
-	values  []string        // confidential values
-	ids     []string        // names that tools shorten
-	asked   map[string]bool // cache of Harmless
-	short   map[string]bool // shorter than window, in lower case
-	plain   needles         // windows of values in lower case
-	folded  needles         // the same of letters and digits only
-	indexed int             // values in plain and folded
-	kept    int             // bytes of values
-	told    int             // configurations received
-	awaits  int             // pending configurations
-	lost    bool            // a configuration is incomplete
-	full    bool
+	names  map[string]bool // names of the call, which are in spans
+	ids    []string        // names that tools shorten
+	asked  map[string]bool // cache of Harmless
+	values map[string]bool // confidential values
+	short  map[string]bool // shorter than window, in lower case
+	index  index
+	kept   int  // bytes of values
+	told   int  // configurations received
+	awaits int  // pending configurations
+	lost   bool // a configuration is incomplete
+	full   bool
 }
 
 // Await notes a plugin whose Configuration follows.
@@ -78,7 +76,8 @@ func (c *Call) Message(s string) string {
 
 // Path redacts a path's parts, except typed-looking ones below standard directories.
 func (c *Call) Path(path string) string {
-	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
+	parts, spots, at := strings.Split(path, "/"), make([]mark, len(path)), 0
+	c.index.spots(path, spots)
 	for i, part := range parts {
 		marked := slices.Contains(spots[at:at+len(part)], drop)
 		at += len(part) + 1
@@ -108,7 +107,9 @@ func system(parts []string) bool {
 
 // Apart reports, per word, whether the words together repeat a value there.
 func (c *Call) Apart(words []string) []bool {
-	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
+	all := strings.Join(words, " ")
+	spots, repeats, at := make([]mark, len(all)), make([]bool, len(words)), 0
+	c.index.spots(all, spots)
 	for i, word := range words {
 		repeats[i] = slices.Contains(spots[at:at+len(word)], drop)
 		at += len(word) + 1
@@ -148,7 +149,7 @@ func (c *Call) Repeats(s string) bool {
 		return false
 	}
 	plain, folded := lower(s), fold(s)
-	return c.short[plain] || c.short[folded] || c.plain.in(plain) || c.folded.in(folded)
+	return c.short[plain] || c.short[folded] || c.index.plain.in(plain) || c.index.folded.in(folded)
 }
 
 func placeholder(s string) string { return fmt.Sprintf("‹%s %d›", kind(s), len(s)) }

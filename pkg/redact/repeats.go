@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"iter"
+	"math/bits"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,61 +16,165 @@ import (
 // repeated marks repeated values: it stores the message's few windows, and compares all spellings of the values with
 // them.
 func (c *Call) repeated(message string, marks []mark) {
+	c.index.spots(message, marks)
 	if len(message) < window || len(c.values) == 0 {
 		return
 	}
-	asItIs, folded := newSieve(message, false), newSieve(message, true)
-	for _, v := range c.values {
-		spellings(v, func(spelling []byte) {
-			asItIs.pass(spelling)
-			folded.pass(spelling)
-		})
+	var in, hits index
+	in.add(message)
+	for v := range c.values {
+		spellings(v, func(spelling []byte) { in.common(spelling, &hits) })
 	}
-	asItIs.mark(marks)
-	folded.mark(marks)
+	hits.spots(message, marks)
 }
 
 // spellings gives a value in each known encoding, ignoring case; base64 in three alignments, without characters that
 // depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
-	give([]byte(v))
+	if strings.ContainsFunc(v, func(r rune) bool { return r >= 0x80 || !isWord(byte(r)) }) {
+		quotations(v, give)
+	}
+	give(hex.AppendEncode(nil, []byte(v)))
+	for before := range 3 {
+		padded := append(make([]byte, before, before+len(v)), v...)
+		encoded := base64.RawStdEncoding.AppendEncode(nil, padded)[(before*8+5)/6:]
+		give(encoded)
+		if bytes.ContainsAny(encoded, "+/") {
+			give(base64.RawURLEncoding.AppendEncode(nil, padded)[(before*8+5)/6:])
+		}
+	}
+}
+
+func quotations(v string, give func([]byte)) {
 	var escaped bytes.Buffer
 	encoder := json.NewEncoder(&escaped)
 	_ = encoder.Encode(v) // memory writes do not fail
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(v)
-	for _, line := range bytes.Split(escaped.Bytes(), []byte("\n")) {
-		give(bytes.Trim(line, `"`))
+	all := []string{url.QueryEscape(v), url.PathEscape(v)}
+	for line := range strings.Lines(escaped.String()) {
+		all = append(all, strings.Trim(line, "\"\n"))
 	}
 	for _, quoted := range [...]string{strconv.Quote(v), strconv.QuoteToASCII(v)} {
-		give([]byte(quoted[1 : len(quoted)-1]))
+		all = append(all, quoted[1:len(quoted)-1])
 		if strings.Contains(quoted, `\`) { // quoted twice
 			again := strconv.Quote(quoted)
-			give([]byte(again[1 : len(again)-1]))
+			all = append(all, again[1:len(again)-1])
 		}
 	}
-	give([]byte(url.QueryEscape(v)))
-	give([]byte(url.PathEscape(v)))
-	give(hex.AppendEncode(nil, []byte(v)))
-	for before := range 3 {
-		padded := append(make([]byte, before, before+len(v)), v...)
-		for _, encoding := range [...]*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			give(encoding.AppendEncode(nil, padded)[(before*8+5)/6:])
+	for i, spelling := range all {
+		if spelling != v && !slices.Contains(all[:i], spelling) {
+			give([]byte(spelling))
 		}
 	}
 }
 
-type needles map[uint64]struct{}
+// index holds windows in lower case.
+type index struct{ plain, folded needles } // folded: of letters and digits
 
-func (n needles) add(s string) {
-	for w := range windows(s) {
-		n[w] = struct{}{}
+func (x *index) add(s string) {
+	x.plain.add(lower(s))
+	x.folded.add(fold(s))
+}
+
+// spots marks windows of the index.
+func (x *index) spots(s string, marks []mark) {
+	var plain, folded uint64 // the latest window
+	var places [window]int   // positions of folded's bytes
+	for i, letters := 0, 0; i < len(s); i++ {
+		ch := s[i]
+		if isUpper(ch) {
+			ch |= 0x20
+		}
+		plain = plain<<8 | uint64(ch)
+		if i >= window-1 && x.plain.has(plain) {
+			dropAll(marks[i-window+1 : i+1])
+		}
+		if !isLetter(ch) && !isDigit(ch) && ch < 0x80 {
+			continue
+		}
+		folded = folded<<8 | uint64(ch)
+		places[letters%window] = i
+		letters++
+		if letters >= window && x.folded.has(folded) {
+			dropAll(marks[places[letters%window] : i+1])
+		}
 	}
 }
 
-func (n needles) in(s string) bool {
+// common adds shared windows to hits. Plain ones of letters and digits are among the folded.
+func (x *index) common(s []byte, hits *index) {
+	var plain, folded uint64
+	letters, other := 0, -window
+	for i, ch := range s {
+		if isUpper(ch) {
+			ch |= 0x20
+		}
+		plain = plain<<8 | uint64(ch)
+		if !isLetter(ch) && !isDigit(ch) && ch < 0x80 {
+			other = i
+		} else if folded, letters = folded<<8|uint64(ch), letters+1; letters >= window && x.folded.has(folded) {
+			hits.folded.put(folded)
+		}
+		if i-other < window && i >= window-1 && x.plain.has(plain) {
+			hits.plain.put(plain)
+		}
+	}
+}
+
+// needles is a set of windows, faster than a map.
+type needles struct {
+	slots []uint64 // hashed, half full
+	used  int
+}
+
+// empty is no window: it has upper case. Slots hold the difference.
+const empty = 'A' * 0x0101010101010101
+
+// slot uses Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+func (n *needles) slot(w uint64) int {
+	at := int(w * 0x9E3779B97F4A7C15 >> 32 & uint64(len(n.slots)-1))
+	for n.slots[at] != w && n.slots[at] != 0 {
+		at = (at + 1) & (len(n.slots) - 1)
+	}
+	return at
+}
+
+func (n *needles) has(w uint64) bool {
+	return len(n.slots) > 0 && n.slots[n.slot(w^empty)] != 0
+}
+
+func (n *needles) put(w uint64) {
+	n.grow(1)
+	if at := n.slot(w ^ empty); n.slots[at] == 0 {
+		n.slots[at] = w ^ empty
+		n.used++
+	}
+}
+
+func (n *needles) grow(more int) {
+	if 2*(n.used+more) <= len(n.slots) {
+		return
+	}
+	old := n.slots
+	n.slots = make([]uint64, 2<<bits.Len(uint(n.used+more)))
+	for _, w := range old {
+		if w != 0 {
+			n.slots[n.slot(w)] = w
+		}
+	}
+}
+
+func (n *needles) add(s string) {
+	n.grow(max(0, len(s)-window+1))
 	for w := range windows(s) {
-		if _, is := n[w]; is {
+		n.put(w)
+	}
+}
+
+func (n *needles) in(s string) bool {
+	for w := range windows(s) {
+		if n.has(w) {
 			return true
 		}
 	}
@@ -112,74 +218,4 @@ func fold(s string) string {
 		}
 	}
 	return string(b)
-}
-
-type sieve struct {
-	fold  bool
-	hits  map[uint64]bool
-	at    []int // positions in the message
-	bytes []byte
-	may   []uint64 // filter: a bit per window hash
-}
-
-func newSieve(message string, fold bool) *sieve {
-	s := &sieve{fold: fold, hits: make(map[uint64]bool, len(message)), may: make([]uint64, 1<<(sieveBits-6))}
-	for i := range len(message) {
-		if ch, ok := s.letter(message[i]); ok {
-			s.at, s.bytes = append(s.at, i), append(s.bytes, ch)
-		}
-	}
-	for w := range windows(string(s.bytes)) {
-		s.hits[w] = false
-		h := hash(w)
-		s.may[h>>6] |= 1 << (h & 63)
-	}
-	return s
-}
-
-// sieveBits makes a filter of 8 KiB: one window in 64 passes with a message of 1 KiB.
-const sieveBits = 16
-
-// hash is Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) }
-
-func (s *sieve) letter(ch byte) (byte, bool) {
-	switch {
-	case isUpper(ch):
-		return ch | 0x20, true
-	case !s.fold, isLetter(ch), isDigit(ch), ch >= 0x80:
-		return ch, true
-	}
-	return 0, false
-}
-
-func (s *sieve) pass(b []byte) {
-	var w uint64
-	n := 0
-	for _, ch := range b {
-		ch, ok := s.letter(ch)
-		if !ok {
-			continue
-		}
-		w = w<<8 | uint64(ch)
-		if n++; n < window {
-			continue
-		}
-		if h := hash(w); s.may[h>>6]&(1<<(h&63)) == 0 {
-			continue
-		}
-		if hit, is := s.hits[w]; is && !hit {
-			s.hits[w] = true
-		}
-	}
-}
-
-func (s *sieve) mark(marks []mark) {
-	end := window - 1
-	for w := range windows(string(s.bytes)) {
-		if s.hits[w] {
-			dropAll(marks[s.at[end-window+1] : s.at[end]+1])
-		}
-		end++
-	}
 }

@@ -116,7 +116,7 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 		c.Configuration(fmt.Appendf(nil, `{"name":"n","type":"x","value":"%01000d"}`, i))
 	}
 	kept := 0
-	for _, v := range c.values {
+	for v := range c.values {
 		kept += len(v)
 	}
 	if kept > maxKept {
@@ -179,9 +179,10 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 				folded.add(ch, i, i+1)
 			}
 		}
-		c.plain.mark(&plain, want)
-		c.folded.mark(&folded, want)
-		if got := c.spots(s); !slices.Equal(got, want) {
+		c.index.plain.mark(&plain, want)
+		c.index.folded.mark(&folded, want)
+		got := make([]mark, len(s))
+		if c.index.spots(s, got); !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", s, got, want)
 		}
 		if slices.Contains(want, drop) {

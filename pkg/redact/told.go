@@ -13,7 +13,6 @@ import (
 
 // Configuration adds a plugin's complete standard input. Of invalid JSON (false), nothing may stay.
 func (c *Call) Configuration(b []byte) bool {
-	defer c.index()
 	if !json.Valid(b) {
 		c.value(string(b))
 		return false
@@ -31,7 +30,6 @@ func Ours(secrets ...string) *Call {
 		c.secret(s)
 		c.value(s)
 	}
-	c.index()
 	return c
 }
 
@@ -43,7 +41,6 @@ func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
 // Environment adds a plugin's environment and CNI_ARGS ("key=value"). Call it after Name.
 func (c *Call) Environment(variables ...string) {
-	defer c.index()
 	for _, variable := range variables {
 		key, value, _ := strings.Cut(variable, "=")
 		if !c.names[value] && len(value) <= maxValue {
@@ -55,7 +52,6 @@ func (c *Call) Environment(variables ...string) {
 
 // Arguments adds a plugin's command line.
 func (c *Call) Arguments(all ...string) {
-	defer c.index()
 	for _, argument := range all {
 		if strings.HasPrefix(argument, "-") && strings.Contains(argument, "=") {
 			c.Environment(strings.TrimLeft(argument, "-"))
@@ -285,7 +281,11 @@ var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0
 
 // value adds a confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
-	for _, part := range common.Split(v, -1) {
+	parts := []string{v}
+	if strings.ContainsAny(v, ".[") || strings.Contains(v, "://") || strings.Contains(v, "-----") {
+		parts = common.Split(v, -1)
+	}
+	for _, part := range parts {
 		if strings.HasPrefix(part, "/") && part != v { // part of a URL
 			c.path(part)
 			continue
@@ -327,32 +327,22 @@ func (c *Call) decoded(v string) {
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
-	if len(s) < shortest {
+	if len(s) < shortest || c.values[s] {
 		return
 	}
 	if c.full || c.kept+len(s) > maxKept {
 		c.Lost()
 		return
 	}
+	if c.values == nil {
+		c.values, c.short = map[string]bool{}, map[string]bool{}
+	}
 	c.kept += len(s)
-	c.values = append(c.values, s)
+	c.values[s], c.asked = true, nil
+	c.index.add(s)
 	for _, s := range [...]string{lower(s), fold(s)} {
 		if len(s) >= shortest && len(s) < window {
-			if c.short == nil {
-				c.short = map[string]bool{}
-			}
 			c.short[s] = true
 		}
 	}
-}
-
-func (c *Call) index() {
-	if c.plain == nil {
-		c.plain, c.folded = needles{}, needles{}
-	}
-	for _, v := range c.values[c.indexed:] {
-		c.plain.add(lower(v))
-		c.folded.add(fold(v))
-	}
-	c.indexed, c.asked = len(c.values), nil
 }
