@@ -36,7 +36,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range eight {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
-			n.says(c, "agent_idle", `waited for cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
+			n.says(c, "agent_idle", `waited for cilium-agent .* cilium-agent was idle for`, `^read cilium-agent's log`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))

@@ -152,7 +152,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "iptables-nft, refused and tried again", control: idle, chain: with("refused"),
 		cause: "iptables_retry", report: "microsoft/WSL#11884",
-		says: `iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(3 times`,
+		says: `iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(3 waits`,
 	}, {
 		name: "iptables-nft, refused to the end", control: idle, chain: with("gave-up"), fails: true,
 		cause: "plugin_error", report: "microsoft/WSL#11884",
@@ -200,7 +200,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
-		cause: "leaked_child", says: `watcher \(pid \d+\), which plugin leaver left running, held its standard output open`,
+		cause: "leaked_child", says: `watcher \(pid \d+\), which plugin leaver left running with its standard output open`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
 		cause: "sleep", says: `plugin sleeper slept; a write to the CNI configuration directory blocked other CNI calls for up to \S+`,

@@ -104,7 +104,7 @@ func moreReports() []report {
 	}, {
 		incident{
 			id: "quorum-twin", chain: does("contiv", "elsewhere"), before: server("tcp", "127.0.0.1:6785", long, ""),
-			cause: "agent_idle", says: []string{"127.0.0.1:6785"}, remedy: "read what",
+			cause: "agent_idle", says: []string{"127.0.0.1:6785"}, remedy: "'s log of that time",
 		}, "weave",
 	}}
 }
@@ -141,7 +141,7 @@ func TestATeardownThatWaits(t *testing.T) {
 	}{
 		{"teardown-waits-for-datastore", "datastore", datastore, "etcdctl --endpoints=" + datastore, "memory", false},
 		{"plugin-killed-at-deadline", "datastore", datastore, "restart what listens there", "memory", true},
-		{"teardown-twin", "other", "127.0.6.45:9999", "read what", "etcd", false},
+		{"teardown-twin", "other", "127.0.6.45:9999", "'s log of that time", "etcd", false},
 	} {
 		t.Run(c.id, func(t *testing.T) {
 			s := *s

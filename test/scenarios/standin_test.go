@@ -186,6 +186,6 @@ func TestBehindTheAgent(t *testing.T) {
 		cause: "agent_stopped", says: `vs-agent.*stopped`, remedy: `kill -CONT`,
 	}, {
 		name: "rate-limiter", inject: standin.Injection{Point: "agent.begin", Kind: "sleep", For: lost},
-		cause: "agent_idle", says: `vs-agent.*idle`, remedy: `^read what vs-agent logged`,
+		cause: "agent_idle", says: `vs-agent.*idle`, remedy: `^read vs-agent's log`,
 	}})
 }
