@@ -42,7 +42,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 		}
 	}
 	if m.ordinary > 0 && o.format != "json" {
-		fmt.Fprintf(diagnostics, "cniscope: %s more have one line each (cniscope why POD); to keep them in full, set dir in [export.spool]\n",
+		fmt.Fprintf(diagnostics, "cniscope: %s more, as a line each (cniscope why POD); to keep them in full, set dir in [export.spool]\n",
 			digest.Count(m.ordinary, "operation"))
 	}
 	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))

@@ -35,7 +35,7 @@ func TestAnEmptyFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
 	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", " ignores (it reads")
-	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container here mounts it", "cni plugin not initialized")
+	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container mounts it", "cni plugin not initialized")
 }
 
 func TestADeletedFolderIsFound(t *testing.T) {

@@ -37,7 +37,7 @@ func TestTwoServiceProxies(t *testing.T) {
 		{name: "somebody's container of that name", has: []part{tenant, socketLB}},
 		{
 			name: "Cilium's sockets beside kube-proxy, for local redirect policies", has: []part{kubeProxyProcess, socketsOnly}, note: true,
-			says: []string{"its kube-proxy replacement seems to be off", "cil_sock4_conne on cgroup", "none of a node port"},
+			says: []string{"its kube-proxy replacement seems to be off", "cil_sock4_conne on cgroup", "no entry for a node port"},
 		},
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},

@@ -47,7 +47,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		t.Errorf("top: %v:\n%s", err, top)
 	}
 	last, err := s.cli("show", "--last", "1h")
-	if err != nil || !strings.Contains(last, "shop/slow-0") || !strings.Contains(last, "1 operation more, of which there is a line only") {
+	if err != nil || !strings.Contains(last, "shop/slow-0") || !strings.Contains(last, "1 operation more, as a line each") {
 		t.Errorf("show --last: %v:\n%s", err, last)
 	}
 	s.overTheReadOnlySocket()
