@@ -208,7 +208,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if old > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them since before the node's restart at %s: its "+
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%d older than the node's restart at %s: its "+
 			"pods were never torn down", old, stamp(l.Boot)))
 	}
 	if cached > 0 {

@@ -95,7 +95,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	for _, file := range results {
 		harness.Check(t, os.Remove(file))
 	}
-	found := n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "1 of them since before the node's restart", "days")
+	found := n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "1 older than the node's restart", "days")
 	n.silent("leaked-networks")
 	n.run("sh", "-ec", found.Remedy[0])
 	if left := there(leases); len(left) > 0 {
