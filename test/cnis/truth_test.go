@@ -35,7 +35,8 @@ func (n *node) endpoints() map[string]string {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", agentSocket)
 	}}}
-	answer := harness.Must(client.Get("http://cilium/v1/endpoint"))(n.T)
+	answer, err := client.Get("http://cilium/v1/endpoint")
+	harness.Check(n.T, err)
 	defer answer.Body.Close()
 	var all []struct {
 		Status struct {

@@ -153,7 +153,8 @@ func (s *stage) ask(path string, accept ...string) (int, string) {
 	for _, a := range accept {
 		r.Header.Set("Accept", a)
 	}
-	answer := harness.Must(http.DefaultClient.Do(r))(s.T)
+	answer, err := http.DefaultClient.Do(r)
+	harness.Check(s.T, err)
 	defer answer.Body.Close()
 	body := harness.Must(io.ReadAll(answer.Body))(s.T)
 	return answer.StatusCode, string(body)

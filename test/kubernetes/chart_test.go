@@ -212,7 +212,8 @@ func (c *cluster) exec(p *pod, command ...string) (out string, code int32) {
 
 func (c *cluster) scrape(address string) string {
 	c.Helper()
-	response := harness.Must(http.Get("http://" + address + "/metrics"))(c) //nolint:noctx // a test's own
+	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // a test's own
+	harness.Check(c, err)
 	defer response.Body.Close()
 	return string(harness.Must(io.ReadAll(response.Body))(c))
 }

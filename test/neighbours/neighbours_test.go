@@ -66,7 +66,8 @@ func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, g
 }
 
 func (n *node) refused() (lines string) {
-	answer := harness.Must(http.Get("http://" + n.metrics + "/metrics"))(n.T)
+	answer, err := http.Get("http://" + n.metrics + "/metrics")
+	harness.Check(n.T, err)
 	defer answer.Body.Close()
 	body := harness.Must(io.ReadAll(answer.Body))(n.T)
 	for line := range strings.Lines(string(body)) {
