@@ -16,11 +16,11 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// longTable makes a network namespace whose legacy nat table has 30,000 rules.
+// longTable makes a network namespace whose legacy nat table has 100,000 rules.
 func longTable(s *scene) func() {
 	rules := []byte("*nat\n:CNISCOPE - [0:0]\n")
-	for i := range 30_000 {
-		rules = fmt.Appendf(rules, "-A CNISCOPE -s 10.0.%d.%d -j RETURN\n", i/256, i%256)
+	for i := range 100_000 {
+		rules = fmt.Appendf(rules, "-A CNISCOPE -s 10.%d.%d.%d -j RETURN\n", i>>16, i>>8&255, i&255)
 	}
 	// A mount of it would be in the mount namespace of this test only.
 	holder := exec.CommandContext(s.ctx, "unshare", "--net", "sh", "-c", "iptables-legacy-restore && echo && exec sleep inf")
