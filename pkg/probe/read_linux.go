@@ -30,6 +30,18 @@ const (
 
 // Run delivers calls in progress, events until ctx ends, and the rest.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
+	r := p.reader(sink)
+	r.tie()
+	r.begin()
+
+	stop := context.AfterFunc(ctx, p.kernel.Records.Wake)
+	defer stop()
+	return (&schedule{
+		ring: p.kernel.Records, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
+	}).run(ctx)
+}
+
+func (p *Probe) reader(sink event.Sink) *reader {
 	r := &reader{
 		probe: p,
 		decoder: decode.New(decode.Options{
@@ -42,14 +54,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		now:    clock.Monotonic(),
 	}
 	r.agents = agents.New(p.options.Agents, p.options.Depth, r, &p.unfound)
-	r.tie()
-	r.begin()
-
-	stop := context.AfterFunc(ctx, p.kernel.Records.Wake)
-	defer stop()
-	return (&schedule{
-		ring: p.kernel.Records, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
-	}).run(ctx)
+	return r
 }
 
 type reader struct {

@@ -3,6 +3,8 @@ package probe
 import (
 	"bufio"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -124,4 +126,41 @@ func TestWhoIsStoppedWaitsForNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A busy reader may find a plugin in the kernel's table before it has read its exec.
+func TestAStoppedPluginIsSaidThoughItsExecWasReadLate(t *testing.T) {
+	harness.Root(t)
+	p := harness.Must(Open(Options{Ring: 1 << 20, Processes: 1024, Depth: 1, Detail: DetailCommands, Log: slog.New(slog.DiscardHandler)}))(t)
+	defer func() { harness.Check(t, p.Close()) }()
+	ours, read, said := harness.NewOurs(container), false, ""
+	r := p.reader(func(e event.Event) {
+		if !ours.Has(e) {
+			return
+		}
+		switch b := e.Body.(type) {
+		case *event.Exec:
+			read = true
+		case *event.Agent:
+			said += fmt.Sprintf("process %d is %s\n", b.PID, b.State)
+		}
+	})
+	cmd := acting(t, "writesfast", "")
+	out := harness.Must(cmd.StdoutPipe())(t)
+	harness.Check(t, cmd.Start())
+	harness.Must(bufio.NewReader(out).ReadString('\n'))(t)
+	bySignal(t, cmd.Process.Pid)
+
+	r.sweep(watermark{now: clock.Monotonic()})
+	harness.Until(t, "its exec is read", func() bool {
+		for record, more := p.kernel.Records.Next(); more; record, more = p.kernel.Records.Next() {
+			r.raw(clock.Monotonic(), record)
+		}
+		return read
+	})
+	r.halts() // looks from the second time on
+	r.halts()
+	harness.Check(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	harness.Equal(t, said, fmt.Sprintf("process %d is %s\n", cmd.Process.Pid, event.AgentStopped))
 }

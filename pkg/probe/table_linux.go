@@ -53,13 +53,12 @@ func (t *table) tracking() bool { return len(t.live) > 0 }
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
-		if t.live[b.Process] == nil {
-			// Unless its fork was lost, its tree was forgotten.
-			if !b.Root && t.live[b.Parent] == nil {
-				return false
-			}
-			t.live[b.Process] = &tracked{pid: b.PID}
+		// Unless its fork was lost, its tree was forgotten.
+		if t.live[b.Process] == nil && !b.Root && t.live[b.Parent] == nil {
+			return false
 		}
+		t.add(b.Process)
+		t.live[b.Process].pid = b.PID
 		if b.Root {
 			t.live[b.Process].began = e.Time
 		}
