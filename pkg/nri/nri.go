@@ -63,6 +63,8 @@ type Plugin struct {
 	attempted    chan struct{}
 	attempt      func()
 	panicOnce    sync.Once
+	others       []event.Actor
+	listed       int64
 
 	connected  atomic.Bool
 	runtimePID atomic.Int64

@@ -78,8 +78,9 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
 	if took := reported - began; took > int64(slow) {
 		s.Late = took
-		if p.options.Plugins != nil {
-			s.Plugins = p.options.Plugins()
+		if p.options.Plugins != nil && (p.listed == 0 || reported-p.listed >= int64(slow)) {
+			p.others, p.listed = p.options.Plugins(), reported
 		}
+		s.Plugins = p.others
 	}
 }
