@@ -42,7 +42,7 @@ func pidOf(s *scene, name string) (pid int) {
 
 type still struct{ from, to int64 }
 
-// stand waits longer than stopping lasted, because a debugger starts slowly.
+// stand waits twice as long as all before lasted: other plugins wait for the kernel's locks, a debugger starts slowly.
 func stand(began time.Time) (s still) {
 	s.from = standin.Now()
 	time.Sleep(max(lost, 2*time.Since(began)))
@@ -52,8 +52,8 @@ func stand(began time.Time) (s still) {
 
 // parked stops the plugin that reads the pipe, and writes before it continues: a debugger is slow.
 func parked(s *scene, kind string) (still, error) {
-	pid, began := pidOf(s, "parked"), time.Now()
-	goOn, err := standin.Stop(kind, pid)
+	began := time.Now()
+	goOn, err := standin.Stop(kind, pidOf(s, "parked"))
 	if err != nil {
 		return still{}, err
 	}

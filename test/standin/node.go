@@ -171,6 +171,7 @@ func (n *Node) listen(p *process, out io.Reader) {
 			n.Errorf("%s: %v", lines.Text(), err)
 			continue
 		}
+		began := time.Now()
 		end, err := n.Begin(in, container)
 		if err != nil {
 			n.Errorf("%s at %s: %v", in.Kind, in.Point, err)
@@ -180,7 +181,8 @@ func (n *Node) listen(p *process, out io.Reader) {
 			n.mu.Lock()
 			n.ending.Add(1)
 			n.mu.Unlock()
-			time.AfterFunc(in.For, func() { end(); n.ending.Done() })
+			length := max(in.For, 2*time.Since(began)) // a debugger starts slowly
+			time.AfterFunc(length, func() { end(); n.ending.Done() })
 		}
 	}
 	_ = p.cmd.Wait()
