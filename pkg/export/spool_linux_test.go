@@ -185,10 +185,10 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	// Make room.
 	harness.Check(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"))
 	spooled := q.Stats().Spooled
-	enqueue(t, q, "last")
-	stored(t, q, spooled+1)
+	enqueue(t, q, "last", "one more", "and one")
+	stored(t, q, spooled+3)
 	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "spool write recovered") })
-	if text := log.String(); strings.Count(text, "spool write failed, queueing in memory") != 1 ||
+	if text := log.String(); strings.Count(text, "spool write recovered") != 1 || strings.Count(text, "spool write failed, queueing in memory") != 1 ||
 		strings.Count(text, "no space left on device") != 1 ||
 		!strings.Contains(text, fmt.Sprintf("unspooled=%d", q.Stats().Unspooled)) {
 		t.Errorf("the log:\n%s", text)

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -113,7 +114,8 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		{to(c.Addr), 0},
 		{to(harness.Address(t)), 5},
 	} {
-		r := harness.Must(New(Options{Listen: "127.0.0.1:0"}))(t)
+		var log strings.Builder
+		r := harness.Must(New(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		harness.Check(t, r.SetUpstream(test.upstream))
 		for i := range 5 {
 			harness.Check(t, r.receive(false, reads(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}))))
@@ -125,6 +127,8 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		if n := r.Close(ctx); n != test.undelivered || r.Counts().Dropped[queue.Closed] != uint64(n) {
 			t.Errorf("%d were not delivered: %+v", n, r.Counts())
 		}
+		warned := strings.Contains(log.String(), "level=WARN msg=\"relayed containerd's spans\"")
+		harness.Equal(t, warned, test.undelivered > 0, log.String())
 		cancel()
 	}
 	harness.Equal(t, len(c.Got()), 5, "operations that arrived")

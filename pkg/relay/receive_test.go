@@ -197,6 +197,9 @@ func TestHostileCallsAreRefused(t *testing.T) {
 			harness.Equal(t, status.Code(err), test.want, err)
 		})
 	}
+	if s := r.Counts(); s.Malformed != 1 || s.TooLarge != 1 || s.Unread != 0 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestOnlyLoopbackIsListenedOn(t *testing.T) {

@@ -311,13 +311,14 @@ func TestAnAgentThatEnds(t *testing.T) {
 			func(s *story) { s.exit(21, "a").at(22, &event.Agent{Process: "a", Killed: "OOM", Over: true}) },
 			"gone 21 OOM",
 		},
-		"and comes back at its address": {
-			func(s *story) {
-				s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
-					at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
-			},
-			"gone 21 back 40 as agentd",
-		},
+		"and comes back at its address": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+		}, "gone 21 back 40 as agentd"},
+		"and another program comes to its address": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
+		}, "gone 21 back 40 as proxyd"},
 		"and only listens to nobody": {
 			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
 			"gone 21",

@@ -35,6 +35,12 @@ func TestANetworkThatIsUndone(t *testing.T) {
 		"after a failure": {func(s *story) {
 			s.plugin(100, "a", "ADD", "bridge").exit(200, "a", 1).plugin(210, "b", "DEL", "bridge").exit(220, "b")
 		}, ""},
+		"while a plugin runs": {func(s *story) {
+			s.plugin(100, "a", "ADD", "bridge").plugin(210, "b", "DEL", "bridge").exit(220, "b")
+		}, ""},
+		"after an end that was not seen": {func(s *story) {
+			s.plugin(100, "a", "ADD", "bridge").at(200, &event.Exit{Process: "a", Unseen: true}).plugin(210, "b", "DEL", "bridge").exit(220, "b")
+		}, ""},
 		"of a sandbox that ran": {func(s *story) {
 			good(s).at(205, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).plugin(210, "b", "DEL", "bridge").exit(220, "b")
 		}, ""},
