@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -21,4 +23,25 @@ func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
 	}
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 	n.silent("runtime")
+}
+
+// A CRI plugin that did not start for want of inotify instances, which a user namespace limits for itself, and one that
+// did not for another reason.
+func TestACRIPluginThatDidNotStartIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	n.rig.StopContainerd()
+	limited := []string{"unshare", "--user", "--map-root-user", "sh", "-c", `echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"`, "sh"}
+	harness.Check(t, n.rig.RestartBroken(n.ctx, limited...))
+	f := n.finds("runtime", doctor.Problem, "did not start", "too many open files", "fs.inotify.max_user_instances=8192", "systemctl restart containerd")
+	if said := fmt.Sprint(f); strings.Contains(said, "NOFILE") || strings.Contains(said, "ulimit") {
+		t.Errorf("it names the limit of open files: %s", said)
+	}
+	n.rig.StopContainerd()
+
+	harness.Check(t, os.RemoveAll(n.rig.CNIConfDir()))
+	write(t, n.rig.CNIConfDir(), "a file")
+	harness.Check(t, n.rig.RestartBroken(n.ctx))
+	if f = n.finds("runtime", doctor.Problem, "did not start", "not a directory"); strings.Contains(fmt.Sprint(f), "inotify") {
+		t.Errorf("it has the remedy of another cause: %+v", f)
+	}
 }

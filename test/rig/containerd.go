@@ -81,6 +81,15 @@ func (r *Rig) connect() error {
 
 // RestartContainerd starts a stopped containerd and waits until it and its networks are ready. Its pods survive.
 func (r *Rig) RestartContainerd(ctx context.Context) error {
+	return r.launch(ctx, func(ctx context.Context) error { return r.ready(ctx, len(r.networks) > 0) })
+}
+
+// RestartBroken starts a stopped containerd by a command, and waits until it listens.
+func (r *Rig) RestartBroken(ctx context.Context, by ...string) error {
+	return r.launch(ctx, func(context.Context) error { return r.listens() }, by...)
+}
+
+func (r *Rig) launch(ctx context.Context, ready func(context.Context) error, by ...string) error {
 	if r.daemon.running() {
 		return errors.New("containerd is running")
 	}
@@ -92,6 +101,7 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 		}
 		command = append(front, command...)
 	}
+	command = append(by, command...)
 	var err error
 	if r.opts.Nice != 0 {
 		command = append([]string{"nice", "-n", strconv.Itoa(r.opts.Nice)}, command...)
@@ -100,9 +110,7 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
-		return r.ready(ctx, len(r.networks) > 0)
-	})
+	return r.daemon.await(ctx, r.opts.Ready, ready)
 }
 
 func (r *Rig) covered() ([]string, error) {
@@ -120,11 +128,9 @@ func (r *Rig) covered() ([]string, error) {
 // ready is nil once CRI reports the runtime and, optionally, the network ready.
 func (r *Rig) ready(ctx context.Context, network bool) error {
 	// A failed client backs off for a second, so this probes first.
-	c, err := net.DialTimeout("unix", r.socket(), time.Second)
-	if err != nil {
+	if err := r.listens(); err != nil {
 		return err
 	}
-	c.Close()
 	r.conn.ResetConnectBackoff()
 	status, err := r.runtime.Status(ctx, &cri.StatusRequest{})
 	if err != nil {
@@ -136,6 +142,14 @@ func (r *Rig) ready(ctx context.Context, network bool) error {
 		}
 	}
 	return nil
+}
+
+func (r *Rig) listens() error {
+	c, err := net.DialTimeout("unix", r.socket(), time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // Kill9Containerd kills containerd; shims and pods survive.

@@ -40,6 +40,12 @@ func (s *scene) run(command ...string) {
 	}
 }
 
+// late is a fault between a pod and its first connection, until it is off again.
+type late struct {
+	pod, cause, says, remedy string
+	on, off                  func()
+}
+
 // What drops a pod's packets on the node is named, with its remedy, though it is gone when the connection comes; what
 // drops them elsewhere gets no remedy.
 func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
@@ -47,67 +53,76 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 	network := s.network("pods", rig.Bridge())
 	outside, server := s.outside()
 	forwarding := "net.ipv4.conf." + network.Bridge + ".forwarding"
-	for _, c := range []struct {
-		pod, cause, says, remedy string
-		on, off                  []string
-	}{
+	run := func(command ...string) func() { return func() { s.run(command...) } }
+	for _, c := range []late{
 		{
 			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; SYN sent again ",
 			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
-			[]string{"nft", dropForwarded},
-			[]string{"nft", "delete table inet cniscope_test"},
+			run("nft", dropForwarded), run("nft", "delete table inet cniscope_test"),
 		},
 		{
 			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
-			[]string{"sysctl", "-qw", forwarding + "=0"},
-			[]string{"sysctl", "-qw", forwarding + "=1"},
+			run("sysctl", "-qw", forwarding+"=0"), run("sysctl", "-qw", forwarding+"=1"),
 		},
-		{
-			"elsewhere-0", "unanswered", "SYN sent again ", "",
-			[]string{"nsenter", "--net=" + outside, "nft", strings.ReplaceAll(dropForwarded, "forward", "input")},
-			[]string{"nsenter", "--net=" + outside, "nft", "delete table inet cniscope_test"},
-		},
+		s.droppedElsewhere(outside),
 	} {
 		t.Run(c.pod, func(t *testing.T) {
-			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
-			harness.Check(t, err)
-			status, err := s.rig.PodStatus(s.ctx, id)
-			harness.Check(t, err)
-			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
-			s.run(c.on...)
-			undo := func() { s.run(c.off...) }
-			defer func() { undo() }()
-			connected := make(chan error)
-			go func() {
-				connected <- harness.Within(netns, func() error {
-					conn, err := net.DialTimeout("tcp", server, time.Minute)
-					if err == nil {
-						conn.Close()
-					}
-					return err
-				})
-			}()
-			time.Sleep(5 * time.Second) // the look comes 3 s after the setup
-			undo()
-			undo = func() {}
-			harness.Check(t, <-connected)
-			const late = "a pod's first connection came late"
-			var said []string
-			harness.Until(s, "it is logged", func() bool {
-				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
-				return len(said) > 0
-			})
-			out, err := exec.CommandContext(s.ctx, program, "why", "shop/"+c.pod, "--config", s.scope.Config()).CombinedOutput()
-			harness.Check(t, err)
-			why := string(out)
-			harness.Says(t, said[0], "cause="+c.cause, c.says)
-			harness.Says(t, why, "shop/"+c.pod+"  first connection late: ", " after the ADD: "+c.says)
-			if c.remedy != "" {
-				harness.Says(t, why, "→ "+c.remedy)
-			}
-			if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said[0], "remedy=")) {
-				t.Errorf("it has a remedy: %s\n%s", said[0], why)
-			}
+			s := *s
+			s.T = t
+			s.late(c, server)
 		})
+	}
+}
+
+func (s *scene) droppedElsewhere(outside string) late {
+	return late{
+		"elsewhere-0", "unanswered", "SYN sent again ", "",
+		func() {
+			s.run("nsenter", "--net="+outside, "nft", strings.ReplaceAll(dropForwarded, "forward", "input"))
+		},
+		func() { s.run("nsenter", "--net="+outside, "nft", "delete table inet cniscope_test") },
+	}
+}
+
+// late has a pod connect to a server while the fault is on.
+func (s *scene) late(c late, server string) {
+	s.Helper()
+	id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
+	harness.Check(s.T, err)
+	status, err := s.rig.PodStatus(s.ctx, id)
+	harness.Check(s.T, err)
+	netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
+	c.on()
+	undo := c.off
+	defer func() { undo() }()
+	connected := make(chan error)
+	go func() {
+		connected <- harness.Within(netns, func() error {
+			conn, err := net.DialTimeout("tcp", server, time.Minute)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+	}()
+	time.Sleep(5 * time.Second) // the look comes 3 s after the setup
+	undo()
+	undo = func() {}
+	harness.Check(s.T, <-connected)
+	var said []string
+	harness.Until(s, "it is logged", func() bool {
+		said = lines(s.scope.LogText(), `a pod's first connection came late" pod=shop/`+c.pod+" ")
+		return len(said) > 0
+	})
+	out, err := exec.CommandContext(s.ctx, program, "why", "shop/"+c.pod, "--config", s.scope.Config()).CombinedOutput()
+	harness.Check(s.T, err)
+	why := string(out)
+	harness.Says(s.T, said[0], "cause="+c.cause, c.says)
+	harness.Says(s.T, why, "shop/"+c.pod+"  first connection late: ", " after the ADD: "+c.says)
+	if c.remedy != "" {
+		harness.Says(s.T, why, "→ "+c.remedy)
+	}
+	if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said[0], "remedy=")) {
+		s.Errorf("it has a remedy: %s\n%s", said[0], why)
 	}
 }
