@@ -253,6 +253,7 @@ type Configuration struct {
 	Type       string  `json:"type,omitempty"`
 	CNIVersion string  `json:"cni_version,omitempty"`
 	IPAM       string  `json:"ipam,omitempty"`
+	DataDir    string  `json:"data_dir,omitempty"` // of leases
 	Invalid    string  `json:"invalid,omitempty"`
 }
 

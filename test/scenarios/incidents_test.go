@@ -226,6 +226,11 @@ func server(network, address string, long time.Duration, says string) func(*scen
 	return func(s *scene) func() { return answersAfter(s.T, network, address, long, says) }
 }
 
+func onDisk(n rig.Net) rig.Conf {
+	_ = os.MkdirAll(incidentDir+"/disk/"+n.Name, 0o755)
+	return rig.Bridge(rig.Conf{"ipam": rig.HostLocal(incidentDir+"/disk", n.Subnet)})(n)
+}
+
 func slowIncidents(n *standin.Node) []incident {
 	return []incident{{
 		id: "iptables-list-resolves-names", chain: []rig.Plugin{rig.Bridge(), rig.Test("azure-lister")},
@@ -254,6 +259,24 @@ func slowIncidents(n *standin.Node) []incident {
 	}, {
 		id: "ovs-database-overloaded", chain: []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost}})},
 		cause: "behind_agent", says: []string{"waited for vs-db (", "CPU", "through vs-agent"}, remedy: "perf record",
+	}, {
+		id: "disk-saturated", chain: []rig.Plugin{onDisk},
+		before: func(s *scene) func() {
+			thaw, err := standin.Freeze(incidentDir + "/disk")
+			harness.Check(s.T, err)
+			time.AfterFunc(lost, func() { harness.Check(s.T, thaw()) })
+			return func() {}
+		},
+		cause: "system_call", says: []string{"host-local waited in system call ", "the file system of " + incidentDir + "/disk"}, remedy: "faster disk",
+	}, {
+		id: "disk-twin", chain: []rig.Plugin{onDisk}, before: func(s *scene) func() {
+			f, err := os.Create(incidentDir + "/disk/disk-twin/lock")
+			harness.Check(s.T, err)
+			harness.Check(s.T, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+			time.AfterFunc(lost, func() { f.Close() })
+			return func() {}
+		},
+		cause: "file_lock", says: []string{"host-local waited for file lock "},
 	}, {
 		id: "plugin-deadlocked-on-its-lock", chain: does("contiv", "lock"), before: deadlocked,
 		cause: "file_lock", says: []string{"/contiv.lock, held by contiv (pid "}, remedy: "kill contiv (pid ",
@@ -300,14 +323,15 @@ func failedIncidents() []incident {
 
 // incidentRig has the reporters and three scripts.
 func incidentRig(t *testing.T) *scene {
-	_ = unix.Unmount(incidentDir+"/full", unix.MNT_DETACH) // left by a killed test
+	for _, dir := range []string{"/full", "/disk"} { // left by a killed test
+		_ = unix.Unmount(incidentDir+dir, unix.MNT_DETACH)
+	}
 	harness.Check(t, os.RemoveAll(incidentDir))
 	harness.Check(t, os.MkdirAll(incidentDir+"/full", 0o755))
+	t.Cleanup(func() { harness.Check(t, os.RemoveAll(incidentDir)) })
+	standin.MountDisk(t, incidentDir)
 	harness.Check(t, unix.Mount("tmpfs", incidentDir+"/full", "tmpfs", 0, "size=64k"))
-	t.Cleanup(func() {
-		harness.Check(t, unix.Unmount(incidentDir+"/full", unix.MNT_DETACH))
-		harness.Check(t, os.RemoveAll(incidentDir))
-	})
+	t.Cleanup(func() { harness.Check(t, unix.Unmount(incidentDir+"/full", unix.MNT_DETACH)) })
 	harness.Check(t, os.WriteFile(incidentDir+"/resolv.conf", []byte("nameserver 127.0.6.53\noptions timeout:2 attempts:1\n"), 0o644))
 	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
 	plugins := map[string][]byte{

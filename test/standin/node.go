@@ -80,7 +80,7 @@ func Start(t testing.TB, o Options) *Node {
 		n.env = append(n.env, key+"="+at)
 	}
 	if o.Disk {
-		n.mountDisk()
+		MountDisk(n, n.Dir)
 	}
 	t.Cleanup(n.stop)
 	for _, name := range []string{Database, Switch, Agent} {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -113,8 +114,9 @@ func (n *Node) limitMemory(pid int) error {
 	return errors.Join(put(filepath.Join(group, limit), strconv.FormatInt(n.o.Memory, 10)), put(group+"/cgroup.procs", strconv.Itoa(pid)))
 }
 
-func (n *Node) mountDisk() {
-	image, dir := filepath.Join(n.Dir, "disk.img"), filepath.Join(n.Dir, "disk")
+// MountDisk gives a directory a file system of its own, disk.
+func MountDisk(n testing.TB, in string) {
+	image, dir := filepath.Join(in, "disk.img"), filepath.Join(in, "disk")
 	f := harness.Must(os.Create(image))(n)
 	harness.Check(n, errors.Join(f.Truncate(16<<20), f.Close(), os.Mkdir(dir, 0o755)))
 	for _, line := range [][]string{{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}} {
@@ -126,7 +128,12 @@ func (n *Node) mountDisk() {
 }
 
 func (n *Node) freezeDisk(Injection) (func() error, error) {
-	dir, err := os.Open(filepath.Join(n.Dir, "disk"))
+	return Freeze(filepath.Join(n.Dir, "disk"))
+}
+
+// Freeze freezes a file system until its end.
+func Freeze(path string) (end func() error, err error) {
+	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -35,10 +35,13 @@ type streams struct {
 
 // told has the exported fields of types.PluginConf. The largest other one is the previous result.
 type told struct {
-	CNIVersion string     `json:"cniVersion"`
-	Name       string     `json:"name"`
-	Type       string     `json:"type"`
-	IPAM       types.IPAM `json:"ipam"`
+	CNIVersion string `json:"cniVersion"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	IPAM       struct {
+		types.IPAM
+		DataDir string `json:"dataDir"`
+	} `json:"ipam"`
 }
 
 // configuration returns nil until the input is complete.
@@ -54,6 +57,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 		Process: p,
 		Network: text.Clean(c.Name, 128), Type: text.Clean(c.Type, 128),
 		CNIVersion: text.Clean(c.CNIVersion, 16), IPAM: text.Clean(c.IPAM.Type, 128),
+		DataDir: s.known.Path(text.Clean(c.IPAM.DataDir, text.Bound)),
 	}
 }
 
