@@ -3,7 +3,11 @@ package event
 import (
 	"slices"
 	"strings"
+	"time"
 )
+
+// LookPatience is how long a failed call waits for its look.
+const LookPatience = 500 * time.Millisecond
 
 // Look is what was found on the node about a pod's network.
 type Look struct {

@@ -27,7 +27,6 @@ const (
 	pace = time.Second
 	// breath is the least time between looks for failed calls, which ask the runtime. A burst waits for it.
 	breath = 100 * time.Millisecond
-	stale  = 500 * time.Millisecond // the call is judged by then
 )
 
 // Node examines the node for a Source.
@@ -130,7 +129,7 @@ func (s *Source) find(ctx context.Context, sink event.Sink) {
 		}
 		for {
 			waiting = slices.DeleteFunc(waiting, func(w want) bool {
-				late := time.Since(w.at) > stale
+				late := time.Since(w.at) > event.LookPatience
 				if late {
 					s.skipped.Add(1)
 				}

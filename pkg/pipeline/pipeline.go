@@ -3,7 +3,6 @@ package pipeline
 
 import (
 	"slices"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -33,8 +32,6 @@ type held struct {
 	want  *event.Want
 	until int64
 }
-
-const lookPatience = int64(500 * time.Millisecond)
 
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
@@ -115,7 +112,7 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	for i, op := range ops {
 		ops[i] = nil // ownership passes to take
 		if call, want := judge.Wants(op); want != nil && len(p.held) < p.limit {
-			p.held = append(p.held, held{op, call, want, p.now + lookPatience})
+			p.held = append(p.held, held{op, call, want, p.now + int64(event.LookPatience)})
 			take(&Wanted{op.ContainerID, *want})
 			continue
 		}
