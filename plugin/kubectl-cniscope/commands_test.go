@@ -235,6 +235,7 @@ func TestCommandLines(t *testing.T) {
 		{"ps n1", 2, "n1: want node/NODE; for a pod use --pod"},
 		{"top n1", 2, "n1: want node/NODE"},
 		{"ps --help", 0, "Use \"kubectl cniscope options\" for the flags that every command accepts."},
+		{"debug node/n1", 2, "has no published image: set --image"},
 		{"options", 0, "--node-timeout duration"},
 		{"options", 0, "--as-group"},
 	} {

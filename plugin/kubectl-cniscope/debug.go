@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
 )
+
+// released matches the versions that have an image.
+var released = regexp.MustCompile(`^v?\d+\.\d+\.\d+$`)
 
 func debugCmd(o *options) *cobra.Command {
 	r := recording{options: o, length: 2 * time.Minute}
@@ -36,12 +40,15 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 		Example: `  kubectl cniscope debug node/node-7 --for 5m
   kubectl cniscope debug node/node-7 --pod shop/web-0
   kubectl cniscope debug node/node-7 -- doctor`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch _, ofNode := nodeName(strings.Join(args[:min(1, len(args))], "")); {
 			case !ofNode || len(args) > 2 || len(args) == 2 && args[1] != fleet.Doctor:
 				return usageError{errors.New("debug needs node/NODE, and accepts -- doctor")}
 			case r.length <= 0 || r.length > control.MaxRecord:
 				return usageError{fmt.Errorf("--for %s: want a duration up to %s", r.length, length(control.MaxRecord))}
+			case !cmd.Flags().Changed("image") && !released.MatchString(build()):
+				return usageError{fmt.Errorf("this build, %s, has no published image: set --image to one that the node can "+
+					"pull, such as that of a DaemonSet of cniscope", build())}
 			}
 			return nil
 		},
