@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,13 +49,17 @@ func TestQuestionsAndAnswers(t *testing.T) {
 			}
 			return []byte("\n\x00"), nil
 		},
-		Doctor: func(context.Context) ([]byte, error) { return []byte(`{"schema":"x"}`), nil },
+		Doctor:    func(context.Context) ([]byte, error) { return []byte(`{"schema":"x"}`), nil },
+		APIServer: func() (string, error) { return "", errors.New("no kubelet runs here") },
 		Record: func(_ context.Context, w http.ResponseWriter, _ func()) error {
 			_, err := io.WriteString(w, "events")
 			return err
 		},
 	})
 	ctx := t.Context()
+	if _, err := r.APIServer(ctx); err == nil || !strings.Contains(err.Error(), "no kubelet runs here") {
+		t.Errorf("why there is no answer is lost: %v", err)
+	}
 	if n, err := r.Node(ctx); err != nil || n.Version != "v1" {
 		t.Errorf("%+v, %v", n, err)
 	}

@@ -174,6 +174,8 @@ func refusal(answer *http.Response, said string) error {
 		}
 	case http.StatusBadRequest:
 		return fmt.Errorf("the running cniscope rejected the query: %s", said)
+	case http.StatusInternalServerError:
+		return fmt.Errorf("the running cniscope cannot answer: %s", said)
 	}
 	return fmt.Errorf("the running cniscope answered %s; restart it to match this version", answer.Status)
 }
