@@ -98,7 +98,7 @@ func flagIn(arguments []string, flag string) (path string) {
 }
 
 // serverLine matches only the API server: other parts may be secret.
-var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",]+)`)
+var serverLine = regexp.MustCompile(`(?m)(?:^[\s-]*|[{,]\s*)"?server"?:\s*"?(https?://[^\s",}]+)`)
 
 // ServerIn returns a kubeconfig's host:port, or "".
 func ServerIn(file string) (string, error) {

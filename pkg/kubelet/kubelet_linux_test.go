@@ -11,6 +11,8 @@ func TestTheServerOfAKubeconfig(t *testing.T) {
 		"    server: \"https://[fd00::1]:6443\"\n": "[fd00::1]:6443",
 		"- server: https://api.example\n":          "api.example:443",
 		"{\"clusters\":[]}":                        "",
+		`{"clusters":[{"cluster":{"certificate-authority-data":"QUI=","server":"https://10.0.0.1:6443"}}]}`: "10.0.0.1:6443",
+		"clusters: [{cluster: {server: https://api.example}}]\n":                                            "api.example:443",
 	} {
 		if got := serverOf(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
