@@ -46,6 +46,8 @@ func startTraced(t *testing.T, o rig.Options, traced bool) *cluster {
 	}
 	o.Usual, o.Ready = true, 2*time.Minute
 	c.rig = scope.Rig(ctx, t, o)
+	// As kubeadm demands; the rig restores it.
+	harness.Check(c, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600))
 	began := time.Now()
 	harness.Check(c, c.rig.ImportImage(ctx, imageArchive, imageName))
 	c.addNodeAddress()

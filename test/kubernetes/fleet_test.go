@@ -45,6 +45,8 @@ func (c *cluster) fleetAnswers(web *pod) {
 		c.Logf("%s: kubectl cniscope %s\n%s%s", person, strings.Join(arguments, " "), s.out, s.err)
 	}
 	name := web.Metadata.Name
+	want(operator, 3, []string{"why", name, "-n", "shop"}, "ADD eth0  SLOW: 1.", "may not get pods in namespace shop")
+	c.admin("create", "rolebinding", "views", "-n", "shop", "--clusterrole", "view", "--user", operator)
 	want(operator, 0, []string{"why", name, "-n", "shop"}, "shop/"+name+" on "+c.node, "CNISlow", "ADD eth0  SLOW: 1.", "sleep", "│")
 	want(operator, 0, []string{"ps", "-A"}, simulated.Node(50)+"  shop/web-50")
 	want(operator, 0, []string{"ps", "-n", "shop"}, "shop/web-50")

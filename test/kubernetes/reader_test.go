@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -22,7 +25,11 @@ func TestReader(t *testing.T) {
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
 		Plugins:  map[string][]byte{"policy": rig.Script(`[ "$CNI_COMMAND" = DEL ] || case "$CNI_ARGS" in *K8S_POD_NAME=broken*) fail 11 "try again later" ;; *) sleep 1 ;; esac`)},
 	})
-	// Nothing here serves the address of the service "kubernetes": the sidecar uses the API server of the kubelet.
+	// Nothing serves the address of the service "kubernetes", on no machine: the sidecar uses the kubelet's API server.
+	services := harness.Must(netlink.ParseIPNet("10.96.0.0/16"))(c)
+	nobody := &netlink.Route{Dst: services, Type: unix.RTN_UNREACHABLE}
+	harness.Check(c, netlink.RouteReplace(nobody))
+	t.Cleanup(func() { harness.Check(t, netlink.RouteDel(nobody)) })
 	h := c.helm()
 	_, err := h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",
 		"--set", "options.slow.call=500ms,reader.events.enabled=true")
