@@ -2,6 +2,8 @@ package judge
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +35,9 @@ func polledFile(e *evidence) *finding {
 	for i := range e.spans {
 		s := &e.spans[i]
 		for f, m := range s.image.Polled() {
+			if m.Error != "EEXIST" && e.runs(path.Base(m.Path)) {
+				continue // a search in PATH
+			}
 			if p := (&missedPath{m, f.When, s, e.polling(i, f)}); most == nil || p.time > most.time {
 				most = p
 			}
@@ -45,6 +50,10 @@ func polledFile(e *evidence) *finding {
 		Verdict: most.verdict(e), time: most.time, kind: Sleep, candidate: most.by.candidate, agent: most.by.agent,
 		heldUp: most.Lasts(most.when, most.by.image.End), known: true,
 	}
+}
+
+func (e *evidence) runs(name string) bool {
+	return slices.ContainsFunc(e.spans, func(s span) bool { return s.command() && s.image.Name == name })
 }
 
 // polling is the time that a plugin slept from the first to the last try, in its own sleeps or by sleep commands of a

@@ -101,6 +101,10 @@ func TestAPolledFile(t *testing.T) {
 				})),
 			cause: CauseCommand, says: `ran sleep`, remedy: `^remove the sleep`,
 		},
+		"where a search in PATH does not find what runs from elsewhere": {
+			op:    add(seen(plugin("p", 0, 1000, ran("clang", 10, 20)), slept(from(30, 990)), tried("/opt/bin/clang", "ENOENT", 10, from(31, 910)))),
+			cause: CauseSleep, says: `slept`,
+		},
 		"beside a command that works": {
 			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
 			cause: CauseCommand, says: `ran tc`,
