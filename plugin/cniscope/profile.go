@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// init starts profiling into CNISCOPE_PROFILE until SIGUSR2, with the build tag profile (make bench
+// init profiles into CNISCOPE_PROFILE from one SIGUSR2 to the next, with the build tag profile (make bench
 // BENCH_ONLY=profile).
 func init() {
 	dir := os.Getenv("CNISCOPE_PROFILE")
@@ -30,12 +30,15 @@ func profileTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := pprof.StartCPUProfile(cpu); err != nil {
-		return err
-	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR2)
 	go func() {
+		<-asked
+		if err := pprof.StartCPUProfile(cpu); err != nil {
+			fmt.Fprintln(os.Stderr, "profile:", err)
+			return
+		}
+		_ = os.WriteFile(dir+"/begun", nil, 0o600)
 		<-asked
 		pprof.StopCPUProfile()
 		runtime.GC()

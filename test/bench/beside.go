@@ -49,7 +49,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 		}
 	}
 	began := time.Now()
-	if err := n.many(ctx, s.pods, 1); err != nil {
+	if err := n.many(ctx, s.pods, s.together); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)

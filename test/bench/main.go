@@ -7,7 +7,7 @@
 // profile run only if named), BENCH_BURSTS sets the bursts per size with and without cniscope, BENCH_IDLE the
 // duration of idle, BENCH_PODS the pods of pods and detail and of all ways in compare, BENCH_WAYS the ways of compare
 // (commands, auto, always, bpftrace, ig, strace), BENCH_PROGRAM the measured cniscope. beside observes the same pods
-// with it and BENCH_BASE.
+// with it and BENCH_BASE, BENCH_TOGETHER at once.
 package main
 
 import (
@@ -56,6 +56,7 @@ type settings struct {
 	// pods are the numbers of pods per section, detailed per detail mode, compared for all ways together.
 	pods, detailed, compared int
 	turn                     int
+	together                 int // concurrent pods of beside
 	bursts                   int // per size, with and without
 	ways                     []string
 	program                  string
@@ -123,7 +124,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, turn: 5, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, turn: 5, together: 1, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}
@@ -139,7 +140,7 @@ func settingsFrom(env func(string) string) (s settings, err error) {
 		}
 	}
 	for name, of := range map[string][]*int{
-		"BENCH_BURSTS": {&s.bursts}, "BENCH_TURN": {&s.turn}, "BENCH_PODS": {&s.pods, &s.detailed, &s.compared},
+		"BENCH_BURSTS": {&s.bursts}, "BENCH_TURN": {&s.turn}, "BENCH_TOGETHER": {&s.together}, "BENCH_PODS": {&s.pods, &s.detailed, &s.compared},
 	} {
 		v := env(name)
 		if v == "" {
