@@ -3,8 +3,7 @@ package node
 import (
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/peer"
@@ -12,36 +11,59 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nriPlugins lists processes at NRI's socket, whose path the runtime's ends have.
-func nriPlugins(socket string) (found []event.Actor) {
-	ends, err := peer.Streams()
-	table, errTable := os.ReadFile("/proc/self/net/unix")
-	pids, errPIDs := procfs.All()
-	if err != nil || errTable != nil || errPIDs != nil {
+// nriPlugins lists other processes at the NRI socket. Each pod of a burst asks, so it searches only after a change.
+type nriPlugins struct {
+	base  string
+	ends  []uint64
+	found []event.Actor
+	pids  func() ([]int, error)
+}
+
+func newNRIPlugins(socket string) *nriPlugins {
+	return &nriPlugins{base: filepath.Base(socket), pids: procfs.All}
+}
+
+// list is for one goroutine.
+func (n *nriPlugins) list() []event.Actor {
+	ends, err := peer.AtSocket(n.base)
+	if err != nil {
 		return nil
 	}
-	theirs := map[uint64]bool{}
-	for line := range strings.Lines(string(table)) {
-		f := strings.Fields(line)
-		if len(f) == 8 && filepath.Base(f[7]) == filepath.Base(socket) {
-			inode, _ := strconv.ParseUint(f[6], 10, 64)
-			theirs[ends[inode].Inode] = true
-		}
+	if slices.Sort(ends); slices.Equal(ends, n.ends) {
+		return n.found
 	}
-	delete(theirs, 0)
+	n.ends, n.found = ends, nil
+	theirs := map[uint64]bool{}
+	for _, end := range ends {
+		theirs[end] = true
+	}
+	holds(os.Getpid(), theirs)
+	if len(theirs) == 0 {
+		return nil
+	}
+	pids, _ := n.pids()
 	for _, pid := range pids {
-		if pid == os.Getpid() {
+		if !holds(pid, theirs) {
 			continue
 		}
-		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
-			if !theirs[procfs.SocketIn(target)] {
-				return true
-			}
-			if s, err := procfs.StatOf(pid); err == nil {
-				found = append(found, event.Actor{PID: uint32(pid), Name: text.Clean(s.Name, text.Bound)})
-			}
-			return false
-		})
+		if s, err := procfs.StatOf(pid); err == nil {
+			n.found = append(n.found, event.Actor{PID: uint32(pid), Name: text.Clean(s.Name, text.Bound)})
+		}
+		if len(theirs) == 0 {
+			break
+		}
 	}
-	return found
+	return n.found
+}
+
+// holds reports whether a process has one of the sockets, and deletes its sockets.
+func holds(pid int, sockets map[uint64]bool) (is bool) {
+	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
+		if inode := procfs.SocketIn(target); sockets[inode] {
+			delete(sockets, inode)
+			is = true
+		}
+		return len(sockets) > 0
+	})
+	return is
 }

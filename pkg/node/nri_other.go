@@ -4,4 +4,8 @@ package node
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-func nriPlugins(string) []event.Actor { return nil }
+type nriPlugins struct{}
+
+func newNRIPlugins(string) nriPlugins { return nriPlugins{} }
+
+func (nriPlugins) list() []event.Actor { return nil }

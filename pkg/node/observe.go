@@ -72,7 +72,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	}
 	plugin := nri.New(nri.Options{
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
-		Connected: runtime.Tell, Anchors: anchors, Plugins: func() []event.Actor { return nriPlugins(o.NRI.Socket) },
+		Connected: runtime.Tell, Anchors: anchors, Plugins: newNRIPlugins(o.NRI.Socket).list,
 	})
 	n.started = source.Start(ctx, log, plugin)
 	n.sources = append(n.sources, n.started)

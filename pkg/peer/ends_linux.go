@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"path"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -36,6 +37,18 @@ func UID(c *net.TCPConn) (uid uint32, ok bool) {
 type End struct {
 	Inode   uint64
 	Network string // "unix" or "tcp"
+}
+
+// AtSocket returns the other ends of connections to a unix socket whose path has this base.
+func AtSocket(base string) (inodes []uint64, err error) {
+	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {
+		attributes, err := s.attributes()
+		if other, _ := otherIn(attributes); other != 0 && path.Base(nameIn(attributes[0].Data)) == base {
+			inodes = append(inodes, uint64(other))
+		}
+		return err
+	})
+	return inodes, err
 }
 
 // Streams returns other ends of unix and TCP sockets by inode, in our network namespace.
