@@ -48,8 +48,9 @@ type Source struct {
 
 	skipped atomic.Uint64
 
-	mu   sync.Mutex
-	pods map[event.Namespace]*pod
+	mu    sync.Mutex
+	pods  map[event.Namespace]*pod
+	paced int64 // no look at silent pods before, monotonic ns
 }
 
 type want struct {
@@ -69,7 +70,7 @@ type pod struct {
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{
 		node: n, after: after, limit: limit, wake: make(chan struct{}, 1), wants: make(chan want, limit),
-		pods: map[event.Namespace]*pod{},
+		pods: map[event.Namespace]*pod{}, paced: clock.Monotonic(),
 	}
 }
 
@@ -173,16 +174,18 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		if len(due) > 0 {
 			s.look(ctx, due, sink)
 		}
-		timer.Reset(max(next, pace))
+		timer.Reset(next)
 	}
 }
 
+// due returns the pods to look at. Between two looks at silent pods is the pace.
 func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	due, next = map[event.Namespace]pod{}, watched
+	early := now < s.paced
 	for in, p := range s.pods {
-		if p.connected || p.due <= now {
+		if p.connected || p.due <= now && !early {
 			due[in] = *p
 			p.due = now + max(now-p.ended, int64(s.after))
 		}
@@ -192,7 +195,10 @@ func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration
 		}
 		next = min(next, time.Duration(p.due-now))
 	}
-	return due, next
+	if len(due) > 0 && !early {
+		s.paced = now + int64(pace)
+	}
+	return due, max(next, time.Duration(s.paced-now))
 }
 
 func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink event.Sink) {

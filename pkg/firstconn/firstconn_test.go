@@ -110,6 +110,32 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 	}
 }
 
+func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks, pods := 0, 0
+		s := New(Node{
+			Tries: func([]event.Namespace) map[event.Namespace]*event.Tries { return nil },
+			InTheWay: func(_ context.Context, sandboxes []string, _ bool) map[string][]event.Obstacle {
+				looks, pods = looks+1, pods+len(sandboxes)
+				return nil
+			},
+		}, 2*time.Second, 100)
+		go func() { _ = s.Run(t.Context(), func(event.Event) {}) }()
+		for i := range 30 {
+			s.Await(model.Connected{NetNS: event.Namespace{Key: strconv.Itoa(i)}, End: clock.Monotonic()})
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if looks > 2 || pods == 0 {
+			t.Errorf("after 3 s, of which the first pods were silent for 2: %d looks at %d pods", looks, pods)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if looks > 4 || pods < 30 {
+			t.Errorf("after 5.5 s: %d looks at %d pods", looks, pods)
+		}
+	})
+}
+
 func TestLooksWithoutRoomAreCounted(t *testing.T) {
 	s := New(Node{}, time.Second, 2)
 	for i := range 5 {
