@@ -1,5 +1,5 @@
 // Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang
-// (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses.
+// (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses the longer files.
 //
 // PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are unsanitized.
 package procfs
@@ -39,18 +39,36 @@ type Stat struct {
 
 // StatOf reads a process's stat. See Gone for the error.
 func StatOf(pid int) (Stat, error) {
-	p, err := procfs.NewProc(pid)
+	file, err := syscall.Open(path(pid, "stat"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return Stat{}, err
 	}
-	s, err := p.Stat()
+	defer syscall.Close(file)
+	var data [1024]byte // it has up to 350 bytes
+	n, err := syscall.Read(file, data[:])
 	if err != nil {
 		return Stat{}, err
 	}
-	return Stat{
-		Name: s.Comm, State: s.State, Parent: s.PPID, Session: s.Session,
-		Start: int64(s.Starttime)*int64(Tick) - clock.Shift(), CPU: int64(s.UTime+s.STime) * int64(Tick),
-	}, nil
+	return parseStat(string(data[:n]))
+}
+
+// parseStat takes the name up to the last parenthesis. Fields are numbered as in proc(5), from 3.
+func parseStat(line string) (s Stat, err error) {
+	from, to := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	fields := strings.Fields(line[max(to+1, 0):])
+	if from < 0 || to < from || len(fields) < 20 {
+		return s, fmt.Errorf("stat of a process is %q", line)
+	}
+	number := func(field int) (n int64) {
+		value, wrong := strconv.ParseInt(fields[field-3], 10, 64)
+		err = errors.Join(err, wrong)
+		return value
+	}
+	s = Stat{
+		Name: line[from+1 : to], State: fields[0], Parent: int(number(4)), Session: int(number(6)),
+		Start: number(22)*int64(Tick) - clock.Shift(), CPU: (number(14) + number(15)) * int64(Tick),
+	}
+	return s, err
 }
 
 // Gone reports whether the process exited.

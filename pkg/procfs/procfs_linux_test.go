@@ -85,6 +85,18 @@ func TestAZombieExistsAndIsNotAlive(t *testing.T) {
 	}
 }
 
+// A burst reads some ten of these for each pod.
+func TestAProcessIsReadCheaply(t *testing.T) {
+	for name, read := range map[string]func(){
+		"stat":         func() { _, _ = StatOf(os.Getpid()) },
+		"first thread": func() { _ = FirstThread(os.Getpid()) },
+	} {
+		if allocations := testing.AllocsPerRun(20, read); allocations > 10 {
+			t.Errorf("%s: %g allocations", name, allocations)
+		}
+	}
+}
+
 func TestAHostileName(t *testing.T) {
 	const name = "x) Z 1\n(1 1 1" // 15 bytes at most
 	file := filepath.Join(t.TempDir(), name)

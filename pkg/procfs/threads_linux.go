@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -29,16 +30,24 @@ func Threads(pid, most int) ([]Thread, error) {
 	}
 	threads := make([]Thread, 0, len(names))
 	for _, name := range names {
-		t := Thread{State: stateIn(lineAt(dir, name+"/stat"))}
-		if t.State == "" {
-			continue
+		if t := threadAt(int(dir.Fd()), name); t.State != "" {
+			threads = append(threads, t)
 		}
-		if t.State == "S" || t.State == "D" {
-			t.Channel = channelIn(lineAt(dir, name+"/wchan"))
-		}
-		threads = append(threads, t)
 	}
 	return threads, err
+}
+
+// FirstThread reads a process's first thread; empty if it is gone.
+func FirstThread(pid int) Thread {
+	return threadAt(unix.AT_FDCWD, path(pid, "task/"+strconv.Itoa(pid)))
+}
+
+func threadAt(dir int, name string) Thread {
+	t := Thread{State: stateIn(lineAt(dir, name+"/stat"))}
+	if t.State == "S" || t.State == "D" {
+		t.Channel = channelIn(lineAt(dir, name+"/wchan"))
+	}
+	return t
 }
 
 // Ended reports whether all threads exited. Those beyond the limit count as running.
@@ -72,8 +81,8 @@ func channelIn(wchan string) string {
 }
 
 // lineAt reads a short file in three system calls, or returns "".
-func lineAt(dir *os.File, name string) string {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func lineAt(dir int, name string) string {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}

@@ -167,8 +167,7 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 }
 
 func standsStill(pid int) bool {
-	threads, _ := procfs.Threads(pid, 1)
-	switch state, _ := stateOf(threads); state {
+	switch state, _ := stateOf([]procfs.Thread{procfs.FirstThread(pid)}); state {
 	case event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible:
 		return true
 	}

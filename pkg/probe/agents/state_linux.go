@@ -60,10 +60,9 @@ func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	return state, channel
 }
 
-// HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty. About 20 µs.
+// HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty. About 10 µs.
 func HaltOf(pid int) (state event.AgentState, by string) {
-	first, _ := procfs.Threads(pid, 1)
-	if state, _ = stateOf(first); !state.Halted() {
+	if state, _ = stateOf([]procfs.Thread{procfs.FirstThread(pid)}); !state.Halted() {
 		return "", ""
 	}
 	return state, haltedBy(pid, state)
