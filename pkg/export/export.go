@@ -19,12 +19,12 @@ type Queue struct{ *queue.Queue }
 // NewQueue starts a queue that owns its destination; nil drops operations. Close stops it.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue queues a copy of the spans and reports whether there was room. It does not block.
-func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
+// Enqueue queues encoded spans and reports whether there was room, without which it does not encode.
+func (q *Queue) Enqueue(spans *tracepb.ResourceSpans, encode func() ([]byte, error)) bool {
 	if !q.Admits() {
 		return false
 	}
-	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	data, err := encode()
 	if err != nil {
 		q.Drop(queue.Invalid)
 		return false
@@ -77,14 +77,12 @@ func Readings(s queue.Stats, now time.Time) []meter.Reading {
 		s.Dropped, reasons, destination, s.Name)...)
 }
 
-func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {
+func extent(spans *tracepb.ResourceSpans) (start, end time.Time) {
 	from, to := uint64(math.MaxInt64), uint64(0)
-	for _, rs := range spans {
-		for _, ss := range rs.GetScopeSpans() {
-			for _, s := range ss.GetSpans() {
-				from = min(from, s.GetStartTimeUnixNano())
-				to = max(to, min(s.GetEndTimeUnixNano(), math.MaxInt64))
-			}
+	for _, ss := range spans.GetScopeSpans() {
+		for _, s := range ss.GetSpans() {
+			from = min(from, s.GetStartTimeUnixNano())
+			to = max(to, min(s.GetEndTimeUnixNano(), math.MaxInt64))
 		}
 	}
 	return time.Unix(0, int64(min(from, to))), time.Unix(0, int64(to))

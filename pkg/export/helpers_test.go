@@ -11,6 +11,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
@@ -32,6 +33,11 @@ func operation(name string) []*tracepb.ResourceSpans {
 			StartTimeUnixNano: 1_700_000_000_123_456_789, EndTimeUnixNano: 1_700_000_001_000_000_001,
 		}}}},
 	}}
+}
+
+func offer(q *Queue, name string) bool {
+	spans := operation(name)
+	return q.Enqueue(spans[0], func() ([]byte, error) { return proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) })
 }
 
 func operations(n int) []string {

@@ -57,7 +57,7 @@ func done() context.Context {
 func enqueue(t *testing.T, q *Queue, names ...string) {
 	t.Helper()
 	for _, n := range names {
-		if !q.Enqueue(operation(n)) {
+		if !offer(q, n) {
 			t.Fatalf("%s was not taken: %+v", n, q.Stats())
 		}
 	}
@@ -100,7 +100,7 @@ func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
 
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})
-	if q.Enqueue(operation(strings.Repeat("x", queue.MaxItem))) || q.Enqueue(operation("\xff")) {
+	if offer(q, strings.Repeat("x", queue.MaxItem)) || offer(q, "\xff") {
 		t.Error("taken")
 	}
 	if s := q.Stats(); s.Dropped[queue.TooLarge] != 1 || s.Dropped[queue.Invalid] != 1 || s.Waiting != 0 {

@@ -217,7 +217,7 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 			for g := range 4 {
 				wg.Go(func() {
 					for i := range each {
-						q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
+						offer(q, fmt.Sprintf("%d/%d", g, i))
 						_ = q.Stats()
 					}
 				})

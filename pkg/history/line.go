@@ -22,7 +22,7 @@ func (h *History) Take(r pipeline.Result) {
 	case *pipeline.Hung:
 		h.Add(hung(r))
 		if r.Spans != nil {
-			h.Keep([]string{traceID(r.ID)}, r.Spans)
+			h.Keep([]string{traceID(r.ID)}, r.Trace)
 		}
 	case *pipeline.Connected:
 		if r.Late {
@@ -34,7 +34,7 @@ func (h *History) Take(r pipeline.Result) {
 		}
 		h.Add(line(r))
 		if r.Whole.Spans != nil {
-			h.Keep(traceIDs(r), r.Whole.Spans)
+			h.Keep(traceIDs(r), r.Whole)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 		var kept *tracepb.ResourceSpans
 		for i := range test.operations {
 			kept = noise(test.bytes)
-			h.Keep([]string{fmt.Sprint(i), fmt.Sprint("other ", i)}, kept)
+			h.Keep([]string{fmt.Sprint(i), fmt.Sprint("other ", i)}, trace.Of(kept))
 		}
 		took := heap() - before
 		last := fmt.Sprint("other ", test.operations-1)
@@ -116,7 +116,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 		runtime.KeepAlive(h)
 	}
 	h := New("node-a", began)
-	h.Keep([]string{"a"}, noise(largestWhole+1))
+	h.Keep([]string{"a"}, trace.Of(noise(largestWhole+1)))
 	if _, err := h.Whole("a"); !errors.Is(err, control.ErrNotRemembered) || h.forgotten["large"] != 1 {
 		t.Errorf("%v, %v", err, h.forgotten)
 	}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 const (
@@ -27,16 +25,13 @@ type spans struct {
 }
 
 // Keep stores an operation's spans under the trace ids of its lines, in hex.
-func (h *History) Keep(traces []string, all *tracepb.ResourceSpans) {
+func (h *History) Keep(traces []string, all trace.Trace) {
 	if len(traces) == 0 {
 		return
 	}
 	var data []byte
-	if proto.Size(all) <= largestWhole {
-		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{all}})
-		if err == nil {
-			data = h.packer.pack(wire)
-		}
+	if wire, err := all.Encoded(); err == nil && len(wire) <= largestWhole {
+		data = h.packer.pack(wire)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -68,7 +68,7 @@ enabled = false
 	sources := &observer{log: n.log, sources: []source.Source{}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
-	n.out.Take(&pipeline.Judged{Trace: trace.Trace{Spans: &tracepb.ResourceSpans{}}})
+	n.out.Take(&pipeline.Judged{Trace: trace.Of(&tracepb.ResourceSpans{})})
 	harness.Until(t, "the log says that the export fails", func() bool { return strings.Contains(said.String(), "invalid credentials") })
 	clean("the log", said.String())
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -10,6 +11,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -44,7 +46,20 @@ type Trace struct {
 	Spans *tracepb.ResourceSpans
 	IDs   map[*model.Call]oteltrace.TraceID
 	ID    oteltrace.TraceID
+
+	encode func() ([]byte, error)
 }
+
+// Of returns spans without ids.
+func Of(spans *tracepb.ResourceSpans) Trace {
+	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) {
+		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
+		return slices.Clip(data), err
+	})}
+}
+
+// Encoded returns Spans as TracesData, encoded once for all consumers, which only read it.
+func (t Trace) Encoded() ([]byte, error) { return t.encode() }
 
 // Drawn returns the trace, for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
@@ -68,14 +83,15 @@ func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
 }
 
 func (w *writer) finish(runtime event.Runtime) Trace {
-	w.trace.Spans = &tracepb.ResourceSpans{
+	all := Of(&tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
 		Resource:  &resourcepb.Resource{Attributes: keyValues(w.about(runtime))},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
 		}},
-	}
+	})
+	w.trace.Spans, w.trace.encode = all.Spans, all.encode
 	return w.trace
 }
 

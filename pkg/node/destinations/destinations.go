@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/meter"
@@ -166,15 +164,15 @@ func (d *Destinations) Readings() (all []meter.Reading) {
 
 // Take queues a result's spans.
 func (d *Destinations) Take(r pipeline.Result) {
-	spans := r.Drawn().Spans
-	if spans == nil {
+	all := r.Drawn()
+	if all.Spans == nil {
 		return
 	}
 	if d.Fold.Load() {
-		spans = trace.Fold(spans)
+		all = trace.Of(trace.Fold(all.Spans))
 	}
 	for _, to := range d.all {
-		to.Enqueue([]*tracepb.ResourceSpans{spans})
+		to.Enqueue(all.Spans, all.Encoded)
 	}
 }
 
