@@ -19,7 +19,7 @@ type Queue struct{ *queue.Queue }
 // NewQueue starts a queue that owns its destination; nil drops operations. Close stops it.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue queues encoded spans and reports whether there was room, without which it does not encode.
+// Enqueue encodes and queues spans if there is room.
 func (q *Queue) Enqueue(spans *tracepb.ResourceSpans, encode func() ([]byte, error)) bool {
 	if !q.Admits() {
 		return false

@@ -22,10 +22,9 @@ import (
 const (
 	// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
 	watched = time.Minute
-	// pace is the least time between looks without a late connection: each reads the namespaces of all processes, so
-	// a burst of pods shares one.
+	// pace is the least time between looks without a late connection: a burst of pods shares one.
 	pace = time.Second
-	// breath is the least time between looks for failed calls, which ask the runtime. A burst waits for it.
+	// breath is the least time between looks for failed calls.
 	breath = 100 * time.Millisecond
 )
 
@@ -66,7 +65,7 @@ type pod struct {
 }
 
 // New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
-// whenever that time has doubled, which finds what lasted half as long.
+// whenever that time has doubled.
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{
 		node: n, after: after, limit: limit, wake: make(chan struct{}, 1), wants: make(chan want, limit),
@@ -115,7 +114,7 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	}
 }
 
-// find looks once for all that wait: what was seen before a call failed says nothing of it.
+// find looks once for all that wait.
 func (s *Source) find(ctx context.Context, sink event.Sink) {
 	for {
 		var waiting []want
@@ -178,7 +177,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// due returns the pods to look at. Between two looks at silent pods is the pace.
 func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	WholeOperations = 512
 	// WholeBytes bounds compressed spans: about 300 operations of 80 KB, compressed to an eighth.
 	WholeBytes = 4 << 20
-	// largestWhole bounds an operation's spans in bytes; compressing that lasts 40 ms.
+	// largestWhole bounds an operation's spans in bytes.
 	largestWhole = 4 << 20
 	// wholeEntry estimates the bytes of an entry without data.
 	wholeEntry = 160

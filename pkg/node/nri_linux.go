@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nriPlugins lists other processes at the NRI socket. Each pod of a burst asks, so it searches only after a change.
+// nriPlugins lists other processes at NRI's socket, and searches only after a change.
 type nriPlugins struct {
 	base  string
 	ends  []uint64
@@ -23,7 +23,6 @@ func newNRIPlugins(socket string) *nriPlugins {
 	return &nriPlugins{base: filepath.Base(socket), pids: procfs.All}
 }
 
-// list is for one goroutine.
 func (n *nriPlugins) list() []event.Actor {
 	ends, err := peer.AtSocket(n.base)
 	if err != nil {
@@ -56,7 +55,7 @@ func (n *nriPlugins) list() []event.Actor {
 	return n.found
 }
 
-// holds reports whether a process has one of the sockets, and deletes its sockets.
+// holds also deletes the sockets that the process has.
 func holds(pid int, sockets map[uint64]bool) (is bool) {
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 		if inode := procfs.SocketIn(target); sockets[inode] {

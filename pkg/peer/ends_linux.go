@@ -39,7 +39,7 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// AtSocket returns the other ends of connections to a unix socket whose path has this base.
+// AtSocket returns the clients' ends at a unix socket by its path's base.
 func AtSocket(base string) (inodes []uint64, err error) {
 	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {
 		attributes, err := s.attributes()

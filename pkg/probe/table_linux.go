@@ -11,8 +11,7 @@ import (
 // outlive is how long processes are followed after their run.
 const outlive = 30 * time.Second
 
-// askedMax bounds a sweep's lookups, 20 µs each (at a load of 16). With thousands of processes a missed exit may be
-// noticed a minute late.
+// askedMax bounds a sweep's lookups: of thousands, an exit may be late.
 const askedMax = 256
 
 // table mirrors the kernel's process table; sweeps reconcile them.

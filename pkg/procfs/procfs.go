@@ -1,5 +1,5 @@
 // Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang
-// (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses the longer files.
+// (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses.
 //
 // PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are unsanitized.
 package procfs
@@ -52,7 +52,7 @@ func StatOf(pid int) (Stat, error) {
 	return parseStat(string(data[:n]))
 }
 
-// parseStat takes the name up to the last parenthesis. Fields are numbered as in proc(5), from 3.
+// parseStat numbers fields from 3 (proc(5)).
 func parseStat(line string) (s Stat, err error) {
 	from, to := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	fields := strings.Fields(line[max(to+1, 0):])

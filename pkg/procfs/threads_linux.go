@@ -17,7 +17,7 @@ type Thread struct {
 	Channel string // kernel function, without compiler suffixes
 }
 
-// Threads reads up to most threads, about 10 µs each. Channel needs CAP_SYS_PTRACE for other users.
+// Threads reads up to most threads. Channel needs CAP_SYS_PTRACE for other users.
 func Threads(pid, most int) ([]Thread, error) {
 	dir, err := os.Open(path(pid, "task"))
 	if err != nil {

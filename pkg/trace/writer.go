@@ -58,7 +58,7 @@ func Of(spans *tracepb.ResourceSpans) Trace {
 	})}
 }
 
-// Encoded returns Spans as TracesData, encoded once for all consumers, which only read it.
+// Encoded returns Spans as TracesData. Do not change it.
 func (t Trace) Encoded() ([]byte, error) { return t.encode() }
 
 // Drawn returns the trace, for structs that embed it.

@@ -60,7 +60,7 @@ func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	return state, channel
 }
 
-// HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty. About 10 µs.
+// HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty.
 func HaltOf(pid int) (state event.AgentState, by string) {
 	if state, _ = stateOf([]procfs.Thread{procfs.FirstThread(pid)}); !state.Halted() {
 		return "", ""
