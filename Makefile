@@ -284,7 +284,7 @@ lint: tools-lint ## run the linters
 
 .PHONY: generate
 generate: debian-generate ## compile the BPF programs (clang), write the attributes' constants and tables
-	go generate ./pkg/attr ./pkg/probe/kernel
+	go generate ./pkg/attr ./pkg/probe/kernel ./pkg/probe/drops
 
 .PHONY: options
 options: ## write cniscope.toml, docs/options.md and the chart's schema of options from pkg/config
