@@ -20,6 +20,21 @@ type Look struct {
 	// Tries is nil if the pod's network namespace was not found.
 	Tries     *Tries     `json:"tries,omitempty"`
 	Obstacles []Obstacle `json:"obstacles,omitempty"`
+	// most first
+	Drops []Drop `json:"drops,omitempty"`
+}
+
+// Drop is packets of a pod's waiting connection or DNS query, dropped by one function of the kernel.
+type Drop struct {
+	// Reason is without SKB_DROP_REASON_; empty before Linux 5.17.
+	Reason string `json:"reason,omitempty"`
+	Place  string `json:"place,omitempty"`
+	// Back is to the pod, InPod in its namespace.
+	Back   bool   `json:"back,omitempty"`
+	InPod  bool   `json:"in_pod,omitempty"`
+	Device string `json:"device,omitempty"`
+	Peer   string `json:"peer,omitempty"`
+	Count  uint64 `json:"count"`
 }
 
 // Doer returns nothing, because cniscope looked.

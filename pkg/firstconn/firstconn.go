@@ -1,5 +1,4 @@
-// Package firstconn is an event source that looks at pods without a first connection, and at late ones: at the kernel's
-// counters of the pod's network namespace, and at what on the node drops packets of pods.
+// Package firstconn looks at pods without a first connection, and at late ones.
 package firstconn
 
 import (
@@ -20,7 +19,7 @@ import (
 )
 
 const (
-	// watched is how long a pod is looked at after its setup, as long as the timeline waits for its connection.
+	// watched is as long as the timeline waits.
 	watched = time.Minute
 	// pace is the least time between looks without a late connection: a burst of pods shares one.
 	pace = time.Second
@@ -30,14 +29,25 @@ const (
 
 // Node examines the node for a Source.
 type Node struct {
-	// Tries returns the attempts in namespaces that still have a process.
+	// Tries reads namespaces that still have a process.
 	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
-	// InTheWay returns what drops packets of single pods, by sandbox, and under "" of all, if the node is asked for.
+	// InTheWay returns what drops packets of pods, by sandbox, and under "" of all, if asked for.
 	InTheWay func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
 	Found    func(context.Context, event.Want) *event.Found
+	Drops    Drops // may be nil
 }
 
-// Source is run once.
+// Drops observes dropped packets of waiting pods.
+type Drops interface {
+	// until is monotonic ns
+	Follow(in event.Namespace, addresses []string, until int64)
+	Asks(in event.Namespace)
+	Seen(in event.Namespace) []event.Drop
+	Forget(in event.Namespace)
+	Run(ctx context.Context)
+}
+
+// Source runs once.
 type Source struct {
 	node  Node
 	after time.Duration
@@ -64,8 +74,7 @@ type pod struct {
 	connected  bool
 }
 
-// New returns a source that looks at up to limit pods: after the given time from the end of their setup, and again
-// whenever that time has doubled.
+// New returns a source that looks at up to limit pods: after a time from their setup, and whenever it doubled.
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{
 		node: n, after: after, limit: limit, wake: make(chan struct{}, 1), wants: make(chan want, limit),
@@ -82,7 +91,7 @@ func (s *Source) Stats() source.Stats {
 		"Looks at silent pods, and after failed calls, beyond limits.operations or too late.", s.skipped.Load())}}
 }
 
-// Await begins to look at a pod whose setup ended, or looks once more, at once, if its connection was late.
+// Await begins to look at a pod whose setup ended, or looks once if its connection was late.
 func (s *Source) Await(c model.Connected) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,6 +100,9 @@ func (s *Source) Await(c model.Connected) {
 		s.skipped.Add(1)
 		return
 	}
+	if !late && s.node.Drops != nil {
+		s.node.Drops.Follow(c.NetNS, c.Addresses, c.End+int64(watched+pace))
+	}
 	s.pods[c.NetNS] = &pod{sandbox: c.ContainerID, ended: c.End, due: c.End + int64(s.after), connected: late}
 	select {
 	case s.wake <- struct{}{}:
@@ -98,14 +110,17 @@ func (s *Source) Await(c model.Connected) {
 	}
 }
 
-// Connected stops watching a pod.
+// Connected ends it.
 func (s *Source) Connected(in event.Namespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, in)
+	if s.node.Drops != nil {
+		s.node.Drops.Forget(in)
+	}
 }
 
-// Want looks for a failed call, if there is room.
+// Want looks for a failed call.
 func (s *Source) Want(sandbox string, w event.Want) {
 	select {
 	case s.wants <- want{sandbox, time.Now(), w}:
@@ -114,7 +129,7 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	}
 }
 
-// find looks once for all that wait.
+// find looks once for all that wait, after they failed.
 func (s *Source) find(ctx context.Context, sink event.Sink) {
 	for {
 		var waiting []want
@@ -161,6 +176,9 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	defer timer.Stop()
 	var failed sync.WaitGroup
 	failed.Go(func() { s.find(ctx, sink) })
+	if s.node.Drops != nil {
+		failed.Go(func() { s.node.Drops.Run(ctx) })
+	}
 	defer failed.Wait()
 	for {
 		select {
@@ -216,7 +234,13 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 		if l.Tries.Unanswered() {
 			l.Obstacles = append(l.Obstacles, obstacles[""]...)
 		}
-		if l.Connected || len(l.Obstacles) > 0 {
+		if s.node.Drops != nil {
+			l.Drops = s.node.Drops.Seen(in)
+			if t := l.Tries; t != nil && t.Asked > t.Answered && !l.Connected {
+				s.node.Drops.Asks(in)
+			}
+		}
+		if l.Connected || len(l.Obstacles) > 0 || len(l.Drops) > 0 {
 			sink(source.Now(l))
 		}
 	}

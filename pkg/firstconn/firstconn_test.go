@@ -3,6 +3,7 @@ package firstconn
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,52 @@ func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
 		if looks > 4 || pods < 30 {
 			t.Errorf("after 5.5 s: %d looks at %d pods", looks, pods)
 		}
+	})
+}
+
+// dropping records what it is asked for, and has seen one drop.
+type dropping struct{ asked []string }
+
+func (d *dropping) note(what string, in event.Namespace) {
+	d.asked = append(d.asked, what+" "+in.Key)
+}
+
+func (d *dropping) Follow(in event.Namespace, addresses []string, _ int64) {
+	d.note("follow "+strings.Join(addresses, ","), in)
+}
+func (d *dropping) Asks(in event.Namespace) { d.note("asks", in) }
+func (d *dropping) Seen(event.Namespace) []event.Drop {
+	return []event.Drop{{Place: "nft_do_chain", Count: 2}}
+}
+func (d *dropping) Forget(in event.Namespace) { d.note("forget", in) }
+func (d *dropping) Run(context.Context)       {}
+
+// A pod's drops are observed from its setup to its connection; unanswered datagrams are noted, and a look has drops.
+func TestDropsOfAPodThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dropping{}
+		s := New(Node{
+			Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+				return map[event.Namespace]*event.Tries{all[0]: {Asked: 2, Answered: 1}}
+			},
+			InTheWay: func(context.Context, []string, bool) map[string][]event.Obstacle { return nil },
+			Drops:    d,
+		}, 10*time.Second, 1)
+		var looks []event.Look
+		go func() { _ = s.Run(t.Context(), func(e event.Event) { looks = append(looks, *e.Body.(*event.Look)) }) }()
+		pod := event.Namespace{Key: "7"}
+		c := model.Connected{NetNS: pod, Addresses: []string{"10.0.0.2/24"}, End: clock.Monotonic()}
+		s.Await(c)
+		time.Sleep(15 * time.Second)
+		c.At = clock.Monotonic()
+		s.Await(c)
+		synctest.Wait()
+		s.Connected(pod)
+		harness.EqualSlices(t, d.asked, []string{"follow 10.0.0.2/24 7", "asks 7", "forget 7"})
+		for _, l := range looks {
+			harness.DeepEqual(t, l.Drops, d.Seen(pod))
+		}
+		harness.Equal(t, len(looks), 2, "looks")
 	})
 }
 

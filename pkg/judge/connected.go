@@ -17,13 +17,18 @@ type LateCause string
 
 // Causes of a late first connection. Obstacles on the node come first, then by precedence: consequences come later.
 const (
-	LateForwarding  LateCause = "forwarding"  // switched off
-	LatePolicy      LateCause = "policy"      // a FORWARD chain drops
-	LateTable       LateCause = "table_full"  // a kernel table
-	LateGone        LateCause = "gone"        // what the ADD set
-	LateNeighbor    LateCause = "neighbor"    // a permanent entry with an old MAC address
-	LateNoNeighbour LateCause = "arp"         // neighbor's link-layer address unknown
-	LateNoRoute     LateCause = "no_route"    // no route to the destination
+	LateForwarding  LateCause = "forwarding" // switched off
+	LatePolicy      LateCause = "policy"     // a FORWARD chain drops
+	LateTable       LateCause = "table_full" // a kernel table
+	LateGone        LateCause = "gone"       // what the ADD set
+	LateNeighbor    LateCause = "neighbor"   // a permanent entry with an old MAC address
+	LateFilter      LateCause = "filter"
+	LateRPFilter    LateCause = "rp_filter"
+	LateBlackhole   LateCause = "blackhole"
+	LateMTU         LateCause = "mtu"
+	LateProgram     LateCause = "program" // BPF, tc
+	LateNoNeighbour LateCause = "arp"
+	LateNoRoute     LateCause = "no_route"
 	LateUnreachable LateCause = "unreachable" // according to ICMP
 	LateUnanswered  LateCause = "unanswered"  // a SYN was repeated
 	LateNoListener  LateCause = "refused"     // attempts failed with an answer
@@ -33,23 +38,33 @@ const (
 
 // Connected explains a late first connection; nil if it was not late, or not looked at.
 //
-// The counters cover the network namespace since its creation. A dropping policy elsewhere and an absent machine look
-// the same.
+// The counters cover the network namespace since its creation.
 func Connected(c model.Connected) *Verdict {
-	if !c.Late || c.Tries == nil && !slices.ContainsFunc(c.Obstacles, event.Obstacle.OfPod) {
+	if !c.Late || c.Tries == nil && len(c.Drops) == 0 && !slices.ContainsFunc(c.Obstacles, event.Obstacle.OfPod) {
 		return nil
+	}
+	by, lost := dropped(c)
+	if by != nil {
+		c.Obstacles = slices.DeleteFunc(slices.Clone(c.Obstacles), func(o event.Obstacle) bool { return !by.fits(o) })
 	}
 	in := inTheWay(c)
 	var cause LateCause
 	var all []string
 	if c.Tries != nil {
-		cause, all = tries(c.Tries, in != nil)
+		cause, all = tries(c.Tries, in != nil || len(lost) > 0)
 	}
 	v := &Verdict{Cause: cmp.Or(Cause(cause), CauseUnexplained), Certain: true}
-	if in != nil {
+	switch {
+	case in != nil:
 		says, remedy := Obstacle(*in)
 		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), remedy
-		all = append([]string{says}, all...)
+		v.Certain = by == nil || !by.vague || in.Kind == event.ObstaclePolicy && in.Certain()
+		all = slices.Concat([]string{says}, all, lost)
+	case by != nil:
+		v.Cause, v.Remedy, v.Certain = Cause(by.cause), by.remedy, !by.vague
+		all = append(lost, all...)
+	default:
+		all = append(all, lost...)
 	}
 	v.Says = fmt.Sprintf("the first connection came %s after the %s", text.Round(time.Duration(c.At-c.End)), c.Command)
 	if len(all) > 0 {
@@ -59,8 +74,7 @@ func Connected(c model.Connected) *Verdict {
 }
 
 // inTheWay returns the obstacle that explains packets without an answer, or nil. A chain whose rules may accept the pod
-// is the last. Without an answer to ARP, only a full table explains it. An obstacle of the pod also keeps others from
-// calling it.
+// is the last. Without an answer to ARP, only a full table explains it.
 func inTheWay(c model.Connected) (found *event.Obstacle) {
 	if i := slices.IndexFunc(c.Obstacles, event.Obstacle.OfPod); i >= 0 {
 		return &c.Obstacles[i]

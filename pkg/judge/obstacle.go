@@ -3,8 +3,11 @@ package judge
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -86,4 +89,160 @@ func Unstartable(p event.Program) (says, remedy string) {
 			fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
 	}
 	return p.File + " is neither a program nor a script", ""
+}
+
+// places are for drops without a reason. by precedes "dropped".
+type dropKind struct {
+	cause           LateCause
+	reasons, places []string
+	at              string
+	by, remedy      string
+	vague           bool // ambiguous
+}
+
+func (k *dropKind) is(d event.Drop) bool {
+	if d.Reason == "" || d.Reason == unspecified {
+		return isIn(d.Place, k.places)
+	}
+	return slices.Contains(k.reasons, d.Reason) && strings.HasPrefix(d.Place, k.at)
+}
+
+func isIn(place string, functions []string) bool {
+	return slices.ContainsFunc(functions, func(f string) bool { return strings.HasPrefix(place, f) })
+}
+
+const (
+	unspecified = "NOT_SPECIFIED"
+	allow       = "check the NetworkPolicies of the pod's namespace; find the rule by "
+	blackholes  = "find the route by ip route show table all type blackhole (IPv6: ip -6 route), and what sets it"
+	programs    = "bpftool net show lists the programs, tc filter show the filters; read the log of the agent that owns it"
+)
+
+func dropKinds() []dropKind {
+	netfilter := []string{"NETFILTER_DROP"}
+	return []dropKind{
+		{cause: LateFilter, reasons: netfilter, at: "nft_do_chain", by: "nftables", remedy: allow + "nft list ruleset"},
+		{
+			cause: LateFilter, reasons: netfilter, places: []string{"nf_hook_slow"}, vague: true,
+			by:     "netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables)",
+			remedy: allow + "iptables-legacy-save and nft list ruleset; conntrack -S counts drops of connection tracking",
+		},
+		{
+			cause: LateNoNeighbour, reasons: []string{"NEIGH_FAILED"}, by: "no neighbor on DEVICE answered, so the kernel",
+			places: []string{"neigh_invalidate", "__neigh_event_send", "arp_error_report", "ndisc_error_report"},
+		},
+		{
+			cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
+			remedy: "raise net.ipv4.neigh.default.gc_thresh3 and the same of ipv6 by sysctl -w; set them in /etc/sysctl.d, too",
+		},
+		{
+			cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",
+			remedy: "sysctl -w net/ipv4/conf/DEVICE/rp_filter=2; or add the route back by DEVICE, if it is missing",
+		},
+		{
+			cause: LateBlackhole, places: []string{"dst_discard"}, by: "a blackhole route, or one of a removed interface,",
+			remedy: blackholes, vague: true,
+		},
+		{
+			cause: LateMTU, reasons: []string{"PKT_TOO_BIG"}, by: "the MTU of the next link is too small, so the kernel",
+			remedy: "set mtu in the CNI configuration to the smallest MTU on the way, and let ICMP through",
+		},
+		{
+			cause: LateProgram, reasons: []string{"TC_INGRESS"}, remedy: programs,
+			by: "a program or filter at the tc ingress of DEVICE",
+		},
+		{
+			cause: LateProgram, reasons: []string{"TC_EGRESS"}, remedy: programs,
+			by: "a program or filter at the tc egress of DEVICE",
+		},
+		{
+			cause: LateProgram, reasons: []string{"XDP"}, by: "an XDP program on DEVICE", remedy: programs,
+			places: []string{"veth_xdp_rcv_skb", "do_xdp_generic", "netif_receive_generic_xdp"},
+		},
+		{
+			cause: LateProgram, reasons: []string{"BPF_CGROUP_EGRESS"}, by: "a BPF program of the pod's cgroup",
+			remedy: "bpftool cgroup tree lists the programs; read the log of the agent that attached it",
+		},
+		{
+			cause: LateNoRoute, reasons: []string{"IP_INNOROUTES", "IP_OUTNOROUTES"}, by: "there is no route, so the kernel",
+			remedy: "compare ip route with the pods' subnets",
+		},
+		{
+			cause: LateForwarding, reasons: []string{"IP_INADDRERRORS"}, vague: true,
+			by: "forwarding on DEVICE is off or a route is unreachable, so the kernel",
+		},
+	}
+}
+
+func (k *dropKind) fits(o event.Obstacle) bool {
+	switch o.Kind {
+	case event.ObstaclePolicy:
+		return k.cause == LateFilter && (k.by != "nftables" || o.Chain.Backend == k.by)
+	case event.ObstacleTable:
+		if o.Name == "connection tracking" {
+			return k.cause == LateFilter && k.by != "nftables"
+		}
+		return k.cause == LateTable || k.cause == LateNoNeighbour
+	case event.ObstacleSwitch:
+		return k.cause == LateForwarding
+	}
+	return true
+}
+
+func kindOf(d event.Drop) *dropKind {
+	if d.Place == "ip_error" && d.Reason == unspecified { // its other errors have reasons
+		return &dropKind{cause: LateBlackhole, by: "a blackhole route", remedy: blackholes}
+	}
+	for _, k := range dropKinds() {
+		if k.is(d) {
+			return &k
+		}
+	}
+	return nil
+}
+
+// dropped may return nil.
+func dropped(c model.Connected) (main *dropKind, clauses []string) {
+	for _, d := range c.Drops {
+		k := kindOf(d)
+		if k == nil && freed(d) {
+			continue
+		}
+		if k != nil && main == nil {
+			k.remedy = strings.ReplaceAll(k.remedy, "DEVICE", text.Shell(d.Device))
+			main = k
+		} else if k != nil && k.cause != main.cause {
+			main.vague = true
+		}
+		clauses = append(clauses, clause(d, k))
+	}
+	return main, clauses
+}
+
+func clause(d event.Drop, k *dropKind) string {
+	by, where, to := "the kernel", "on the node", "to "
+	if k != nil {
+		by = strings.ReplaceAll(k.by, "DEVICE", d.Device)
+	}
+	if d.InPod {
+		where = "in the pod"
+	}
+	if d.Back {
+		to = "from "
+	}
+	seen := strings.Join(slices.DeleteFunc([]string{d.Reason, d.Place}, func(s string) bool { return s == "" }), " in ")
+	return fmt.Sprintf("%s dropped %s %s%s %s (%s)", by, packets(d.Count), to, d.Peer, where, seen)
+}
+
+func packets(n uint64) string {
+	if n == 1 {
+		return "1 packet"
+	}
+	return fmt.Sprintf("%d packets", n)
+}
+
+// freed: its connection ended.
+func freed(d event.Drop) bool {
+	return d.Reason == "QUEUE_PURGE" || strings.HasPrefix(d.Reason, "TCP_") || strings.HasPrefix(d.Reason, "SOCKET_") ||
+		isIn(d.Place, []string{"tcp_", "sk_", "skb_", "__skb", "sock_", "inet_"})
 }

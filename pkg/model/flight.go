@@ -97,6 +97,7 @@ type Connected struct {
 	Flight
 	// NetNS is a network namespace that the setup entered.
 	NetNS         event.Namespace
+	Addresses     []string
 	End, At       int64
 	Local, Remote string
 	// Late means that it took Options.Late of the timeline, or longer.
@@ -104,6 +105,7 @@ type Connected struct {
 	// Tries are those before it, Obstacles what last dropped packets of pods.
 	Tries     *event.Tries
 	Obstacles []event.Obstacle
+	Drops     []event.Drop
 }
 
 // After is a program that an agent ran for a pod after its ADD.

@@ -164,8 +164,12 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 			l.at(stopSources, "firewall", func(context.Context) { p.Close() })
 		}
 	}
+	var dropped firstconn.Drops
+	if o.Probe.Enabled {
+		dropped = n.dropsOf(l)
+	}
 	return firstconn.New(firstconn.Node{
-		Tries: firstconn.Tries,
+		Tries: firstconn.Tries, Drops: dropped,
 		InTheWay: func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
 			_, found := doctor.Look(ctx, ask, doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held()})
 			return found

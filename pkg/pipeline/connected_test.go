@@ -84,6 +84,8 @@ func TestALateFirstConnection(t *testing.T) {
 	another, elsewhere := look(6, true, 9), look(6, true, 9)
 	another.Body.(*event.Look).ContainerID = "c2"
 	elsewhere.Body.(*event.Look).NetNS.Key = "another"
+	lost := look(6, false, 3)
+	lost.Body.(*event.Look).Drops = []event.Drop{{Reason: "NETFILTER_DROP", Place: "nft_do_chain", Peer: "10.96.0.10:443", Count: 3}}
 	here := look(10, true, 4)
 	here.Body.(*event.Look).NetNS.Key = "pod"
 	for name, test := range map[string]struct {
@@ -97,6 +99,7 @@ func TestALateFirstConnection(t *testing.T) {
 		"looked at":                {5 * time.Second, nil, []event.Event{another, look(10, true, 4)}, "the first connection came 9s after the ADD: SYN sent again 4 times without an answer: a policy", 2},
 		"looked at elsewhere":      {5 * time.Second, nil, []event.Event{elsewhere, here}, "the first connection came 9s after the ADD: SYN sent again 4 times without an answer: a policy", 2},
 		"looked at before":         {5 * time.Second, []event.Event{look(5, false, 2, off), look(6, false, 3)}, []event.Event{look(10, true, 4)}, "the first connection came 9s after the ADD: net.ipv4.ip_forward is 0; SYN", 1},
+		"drops were seen before":   {5 * time.Second, []event.Event{lost}, []event.Event{look(10, true, 4)}, "the first connection came 9s after the ADD: nftables dropped 3 packets to 10.96.0.10:443 on the node", 1},
 		"no look comes":            {5 * time.Second, nil, []event.Event{{Time: 12 * s, Body: &event.Tick{}}, {Time: 15 * s, Body: &event.Tick{}}}, "", 2},
 		"no look until it is over": {5 * time.Second, nil, nil, "", 1},
 	} {

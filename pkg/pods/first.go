@@ -13,7 +13,7 @@ const first = time.Minute
 
 const namespacesMax = 4
 
-// lookPatience is how long a late connection waits for its event.Look.
+// lookPatience bounds the wait for an event.Look.
 const lookPatience = 5 * time.Second
 
 type firsts struct {
@@ -97,6 +97,9 @@ func (f *firsts) looked(l *event.Look) {
 		if n.of.Tries = l.Tries; len(l.Obstacles) > 0 {
 			n.of.Obstacles = l.Obstacles
 		}
+		if len(l.Drops) > 0 {
+			n.of.Drops = l.Drops
+		}
 		if n.of.At != 0 && l.Connected {
 			delete(f.namespaces, key)
 			f.over = append(f.over, n.of)
@@ -104,7 +107,7 @@ func (f *firsts) looked(l *event.Look) {
 	}
 }
 
-// flush ends the waits for looks that have not come by now.
+// flush ends waits for looks.
 func (f *firsts) flush(now int64) {
 	for key, n := range f.namespaces {
 		if n.op == nil && now > n.until {
@@ -129,6 +132,9 @@ func (f *firsts) leave(op *active.Operation) {
 		default:
 			n.op, n.until = nil, call.End+int64(first)
 			n.of = model.Connected{Flight: op.Flight(call, call.Runs[0], op.Runtime), NetNS: n.id, End: call.End}
+			if result := call.Runs[len(call.Runs)-1].Run.Result; result != nil {
+				n.of.Addresses = result.IPs
+			}
 			if f.late > 0 {
 				f.asked = append(f.asked, n.of)
 			}

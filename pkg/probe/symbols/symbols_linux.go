@@ -21,7 +21,7 @@ type asker interface {
 
 const (
 	maxSymbols = 4096
-	// readAnew bounds the age of names, because modules may change.
+	// modules may change
 	readAnew = 10 * time.Minute
 )
 
@@ -44,19 +44,8 @@ func (t *Table) Close() error {
 
 // Lock names the lock that a stack (innermost first) waits for, else its first known caller. now is in monotonic ns.
 func (t *Table) Lock(now int64, stack []uint64) (caller string) {
-	if t.kernel == nil {
-		return ""
-	}
-	if len(t.known) >= maxSymbols || now-t.cleared >= int64(readAnew) {
-		clear(t.known)
-		t.cleared = now
-	}
 	for _, a := range stack {
-		name, known := t.known[a]
-		if !known {
-			name = t.kernel.name(a)
-			t.known[a] = name
-		}
+		name := t.Name(now, a)
 		if owner := ownerOf(name); owner != "" {
 			return owner
 		}
@@ -65,6 +54,23 @@ func (t *Table) Lock(now int64, stack []uint64) (caller string) {
 		}
 	}
 	return caller
+}
+
+// Name may return an empty string.
+func (t *Table) Name(now int64, address uint64) string {
+	if t.kernel == nil {
+		return ""
+	}
+	if len(t.known) >= maxSymbols || now-t.cleared >= int64(readAnew) {
+		clear(t.known)
+		t.cleared = now
+	}
+	name, known := t.known[address]
+	if !known {
+		name = t.kernel.name(address)
+		t.known[address] = name
+	}
+	return name
 }
 
 // waits reports whether a function is part of waiting for a lock, or of tracing that.

@@ -1,0 +1,91 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
+// As Linux 6.18 reported each; pkg/probe/drops tests these against the kernel.
+func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
+	const to = " to 10.96.0.10:443 on the node"
+	drop := func(reason, place string, n uint64) event.Drop {
+		return event.Drop{Reason: reason, Place: place, Device: "eth1", Peer: "10.96.0.10:443", Count: n}
+	}
+	var (
+		nft    = drop("NETFILTER_DROP", "nft_do_chain", 3)
+		hook   = drop("NETFILTER_DROP", "nf_hook_slow", 3)
+		silent = drop("NEIGH_FAILED", "neigh_invalidate", 3)
+		back   = event.Drop{Reason: "IP_INNOROUTES", Place: "ip_error", Device: "eth1", Peer: "10.96.0.10:443", Count: 1, Back: true}
+		inPod  = event.Drop{Reason: "NETFILTER_DROP", Place: "nft_do_chain", Peer: "10.96.0.10:443", Count: 2, InPod: true}
+	)
+	policy := func(backend string, rules int) event.Obstacle {
+		return event.Obstacle{Kind: event.ObstaclePolicy, Name: backend + " x", Chain: &event.Chain{Backend: backend, Family: "ip", Table: "t", Name: "x", Rules: rules}}
+	}
+	table := func(name string) event.Obstacle {
+		return event.Obstacle{Kind: event.ObstacleTable, Name: name, Option: "net.x", Used: 9, Limit: 9}
+	}
+	off := event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
+	some := func(all ...event.Drop) []event.Drop { return all }
+	for name, test := range map[string]struct {
+		drops     []event.Drop
+		obstacles []event.Obstacle
+		cause     LateCause
+		certain   bool
+		says      []string // in order
+		remedy    string
+	}{
+		"nftables":                               {some(nft), nil, LateFilter, true, []string{": nftables dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); SYN sent again"}, "nft list ruleset"},
+		"nftables in the pod":                    {some(inPod), nil, LateFilter, true, []string{": nftables dropped 2 packets to 10.96.0.10:443 in the pod ("}, "nft list ruleset"},
+		"its policy":                             {some(nft), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x is drop, and it has no rule; SYN", "; nftables dropped 3 packets"}, "policy accept"},
+		"another's policy":                       {some(nft), []event.Obstacle{policy("iptables-legacy", 0)}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
+		"netfilter":                              {some(hook), nil, LateFilter, false, []string{": netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables) dropped 3 packets" + to}, "iptables-legacy-save"},
+		"before Linux 5.17":                      {some(drop("", "nf_hook_slow", 3)), nil, LateFilter, false, []string{"dropped 3 packets" + to + " (nf_hook_slow)"}, "iptables-legacy-save"},
+		"a place alone":                          {some(drop("", "ip_rcv_finish_core", 3)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer; the kernel dropped 3 packets" + to + " (ip_rcv_finish_core)"}, ""},
+		"a legacy policy":                        {some(hook), []event.Obstacle{policy("iptables-legacy", 0)}, LatePolicy, true, []string{": the policy of iptables-legacy x", "; netfilter ("}, "iptables-legacy -P FORWARD ACCEPT"},
+		"a full table, or a rule":                {some(hook), []event.Obstacle{table("connection tracking")}, LateTable, false, []string{": the kernel's table of connection tracking is full", "; netfilter ("}, "net.x=18"},
+		"a full table, but nftables":             {some(nft), []event.Obstacle{table("connection tracking")}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
+		"a neighbor":                             {some(silent), nil, LateNoNeighbour, true, []string{": no neighbor on eth1 answered, so the kernel dropped 3 packets" + to}, ""},
+		"a neighbor, IPv6":                       {some(drop("NOT_SPECIFIED", "neigh_invalidate", 1)), []event.Obstacle{off}, LateNoNeighbour, true, []string{": no neighbor on eth1 answered, so the kernel dropped 1 packet to"}, ""},
+		"neighbors' full table":                  {some(drop("NEIGH_CREATEFAIL", "ip_finish_output2", 3)), []event.Obstacle{table("neighbors (IPv4)")}, LateTable, true, []string{": the kernel's table of neighbors (IPv4) is full", "; the table of neighbors is full, so the kernel dropped"}, "net.x=18"},
+		"it was full":                            {some(drop("NEIGH_CREATEFAIL", "ip6_finish_output2", 3)), nil, LateTable, true, []string{": the table of neighbors is full, so the kernel dropped 3"}, "gc_thresh3"},
+		"reverse path":                           {some(drop("IP_RPFILTER", "ip_rcv_finish_core", 3)), nil, LateRPFilter, true, []string{": the reverse path filter of eth1 dropped 3 packets"}, "sysctl -w net/ipv4/conf/eth1/rp_filter=2"},
+		"a blackhole":                            {some(drop("NOT_SPECIFIED", "ip_error", 3)), nil, LateBlackhole, true, []string{": a blackhole route dropped 3"}, "type blackhole"},
+		"a blackhole, without reasons of routes": {some(drop("", "ip_error", 3)), nil, LateUnanswered, true, []string{"; the kernel dropped 3 packets" + to + " (ip_error)"}, ""},
+		"a blackhole, IPv6":                      {some(drop("NOT_SPECIFIED", "dst_discard_out", 3)), nil, LateBlackhole, false, []string{": a blackhole route, or one of a removed interface, dropped 3"}, "type blackhole"},
+		"too large":                              {some(drop("PKT_TOO_BIG", "ip_forward", 3)), nil, LateMTU, true, []string{": the MTU of the next link is too small, so the kernel dropped 3"}, "set mtu"},
+		"tc":                                     {some(drop("TC_EGRESS", "__dev_queue_xmit", 3)), nil, LateProgram, true, []string{": a program or filter at the tc egress of eth1 dropped 3"}, "bpftool net show"},
+		"XDP":                                    {some(drop("NOT_SPECIFIED", "veth_xdp_rcv_skb", 3)), nil, LateProgram, true, []string{": an XDP program on eth1 dropped 3"}, "bpftool net show"},
+		"answers without a route":                {some(back), nil, LateNoRoute, true, []string{": there is no route, so the kernel dropped 1 packet from 10.96.0.10:443 on the node"}, "ip route"},
+		"forwarding":                             {some(drop("IP_INADDRERRORS", "ip_error", 3)), []event.Obstacle{off}, LateForwarding, false, []string{": net.ipv4.ip_forward is 0", "; forwarding on eth1 is off or a route is unreachable, so"}, "sysctl -w net.ipv4.ip_forward=1"},
+		"two kinds":                              {some(nft, silent), nil, LateFilter, false, []string{": nftables dropped 3", "; no neighbor on eth1 answered"}, "nft list ruleset"},
+		"an unknown kind":                        {some(drop("OTHERHOST", "ip_rcv_core", 3)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer; the kernel dropped 3 packets" + to + " (OTHERHOST in ip_rcv_core)"}, ""},
+		"what the end of a connection frees":     {some(drop("QUEUE_PURGE", "skb_queue_purge_reason", 9), drop("NOT_SPECIFIED", "tcp_v4_do_rcv", 1)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer: a policy drops it"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Connected(model.Connected{Flight: model.Flight{Command: "ADD"}, Late: true, Tries: &event.Tries{SYNs: 3}, Drops: test.drops, Obstacles: test.obstacles})
+			rest := v.Says
+			for _, part := range test.says {
+				_, after, found := strings.Cut(rest, part)
+				if !found {
+					t.Errorf("it lacks %q: %s", part, v.Says)
+				}
+				rest = after
+			}
+			if v.Cause != Cause(test.cause) || v.Certain != test.certain || !strings.Contains(v.Remedy, test.remedy) || (test.remedy == "") != (v.Remedy == "") {
+				t.Errorf("%s, certain %v: %s\n→ %s", v.Cause, v.Certain, v.Says, v.Remedy)
+			}
+		})
+	}
+	late := model.Connected{Late: true, Drops: some(nft)}
+	if v := Connected(late); v == nil || v.Cause != Cause(LateFilter) {
+		t.Errorf("without the counters: %+v", v)
+	}
+	late.Drops[0].Device = "a;b"
+	late.Drops[0].Reason = "IP_RPFILTER"
+	if v := Connected(late); !strings.Contains(v.Remedy, `net/ipv4/conf/'a;b'/rp_filter=2`) {
+		t.Errorf("an interface of any name: %s", v.Remedy)
+	}
+}

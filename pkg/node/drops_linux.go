@@ -1,0 +1,20 @@
+package node
+
+import (
+	"context"
+
+	"github.com/cniscope/cniscope/pkg/firstconn"
+	"github.com/cniscope/cniscope/pkg/probe/drops"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
+)
+
+func (n *observer) dropsOf(l *life) firstconn.Drops {
+	_, net := trust.NewNode(nil, false).Namespaces()
+	w, err := drops.Open(net)
+	if err != nil {
+		n.log.Warn("feature unavailable", "feature", "who drops packets", "reason", err)
+		return nil
+	}
+	l.at(stopSources, "drops", func(context.Context) { w.Close() })
+	return w
+}

@@ -1,0 +1,261 @@
+package drops
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	every   = 500 * time.Millisecond
+	lingers = 4 * time.Second
+	most    = 8
+)
+
+// Watch is safe for concurrent use.
+type Watch struct {
+	objects objects
+	again   link.Link
+	reasons map[uint32]string
+	errors  bool // routes' errors have reasons (5.19)
+	wake    chan struct{}
+
+	mu    sync.Mutex
+	drop  link.Link
+	names *symbols.Table
+	until map[event.Namespace]int64 // monotonic ns
+}
+
+// Open takes the inode number of the node's network namespace.
+func Open(node uint32) (_ *Watch, err error) {
+	w := &Watch{
+		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
+		names: new(symbols.Table),
+	}
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	types, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("needs BTF: %w", err)
+	}
+	arguments, err := argumentsOf(types, "btf_trace_kfree_skb")
+	if err != nil {
+		return nil, err
+	}
+	var reasons *btf.Enum
+	if types.TypeByName("skb_drop_reason", &reasons) == nil {
+		for _, v := range reasons.Values {
+			w.reasons[uint32(v.Value)] = strings.TrimPrefix(v.Name, "SKB_DROP_REASON_")
+			w.errors = w.errors || v.Name == "SKB_DROP_REASON_IP_INNOROUTES"
+		}
+	}
+	if w.names, err = symbols.Open(); err != nil {
+		return nil, fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
+	}
+	_ = rlimit.RemoveMemlock()
+	hasReason := uint8(0)
+	if arguments > 2 && len(w.reasons) > 0 {
+		hasReason = 1
+	}
+	if err := w.objects.load(node, hasReason); err != nil {
+		return nil, err
+	}
+	if w.attach(true); w.drop == nil {
+		return nil, errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
+	}
+	w.attach(false)
+	w.again, err = link.AttachTracing(link.TracingOptions{Program: w.objects.OnAgain})
+	return w, err
+}
+
+func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
+	var t *btf.Typedef
+	if err := types.TypeByName(tracepoint, &t); err != nil {
+		return 0, err
+	}
+	if pointer, is := t.Type.(*btf.Pointer); is {
+		if f, is := pointer.Target.(*btf.FuncProto); is {
+			return len(f.Params) - 1, nil
+		}
+	}
+	return 0, fmt.Errorf("%s is no tracepoint", tracepoint)
+}
+
+// Close detaches.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attach(false)
+	if w.again != nil {
+		_ = w.again.Close()
+	}
+	_ = errors.Join(w.objects.close(), w.names.Close())
+}
+
+// Follow begins.
+func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key, err := strconv.ParseUint(in.Key, 10, 64)
+	if err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
+		return
+	}
+	w.until[in] = until
+	for _, a := range addresses {
+		host, _, _ := strings.Cut(a, "/")
+		if address, err := netip.ParseAddr(host); err == nil {
+			f := flow{Protocol: unix.IPPROTO_UDP}
+			b := address.As16()
+			for i := range f.Address {
+				f.Address[i] = binary.NativeEndian.Uint32(b[4*i:])
+			}
+			_ = w.objects.Flows.Update(f, key, ebpf.UpdateNoExist)
+		}
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Asks notes unanswered datagrams.
+func (w *Watch) Asks(in event.Namespace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key, _ := strconv.ParseUint(in.Key, 10, 64)
+	var p pod
+	if w.objects.Pods.Lookup(key, &p) == nil {
+		p.Waits = uint64(clock.Monotonic())
+		_ = w.objects.Pods.Update(key, p, ebpf.UpdateExist)
+		w.attach(true)
+	}
+}
+
+// Forget ends.
+func (w *Watch) Forget(in event.Namespace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget(in)
+}
+
+func (w *Watch) forget(in event.Namespace) {
+	if _, followed := w.until[in]; !followed {
+		return
+	}
+	delete(w.until, in)
+	key, _ := strconv.ParseUint(in.Key, 10, 64)
+	_ = w.objects.Pods.Delete(key)
+	kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
+		if *pod == key {
+			_ = w.objects.Flows.Delete(*f)
+		}
+	})
+	kernel.Each(w.objects.Drops, func(d *drop, _ *seen) {
+		if d.Pod == key {
+			_ = w.objects.Drops.Delete(*d)
+		}
+	})
+}
+
+// Run attaches while pods wait.
+func (w *Watch) Run(ctx context.Context) {
+	timer := time.NewTimer(math.MaxInt64)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		}
+		if w.tend(clock.Monotonic()) {
+			timer.Reset(every)
+		}
+	}
+}
+
+func (w *Watch) tend(now int64) (follows bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for in, until := range w.until {
+		if now > until {
+			w.forget(in)
+		}
+	}
+	waits := false
+	kernel.Each(w.objects.Pods, func(_ *uint64, p *pod) {
+		waits = waits || p.Waits != 0 && now-int64(p.Waits) < int64(lingers)
+	})
+	w.attach(waits)
+	return len(w.until) > 0
+}
+
+func (w *Watch) attach(on bool) {
+	switch {
+	case on && w.drop == nil:
+		w.drop, _ = link.AttachTracing(link.TracingOptions{Program: w.objects.OnDrop})
+	case !on && w.drop != nil:
+		_ = w.drop.Close()
+		w.drop = nil
+	}
+}
+
+// Seen lists most first.
+func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key, _ := strconv.ParseUint(in.Key, 10, 64)
+	kernel.Each(w.objects.Drops, func(d *drop, s *seen) {
+		if d.Pod != key {
+			return
+		}
+		reason, known := w.reasons[d.Reason]
+		switch {
+		case !known && d.Reason != 0: // of a module
+			reason = strconv.FormatUint(uint64(d.Reason), 16)
+		case d.Reason == 0 || reason == "NOT_SPECIFIED" && !w.errors:
+			reason = ""
+		}
+		all = append(all, event.Drop{
+			Reason: reason, Place: w.names.Name(clock.Monotonic(), d.Place), Back: d.Back != 0, InPod: d.Inside != 0,
+			Device: text.Clean(unix.ByteSliceToString(d.Device[:]), text.Bound), Peer: s.Other.String(),
+			Count: uint64(s.Count),
+		})
+	})
+	slices.SortFunc(all, func(a, b event.Drop) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	return all[:min(len(all), most)]
+}
+
+func (f flow) String() string {
+	var b [16]byte
+	for i, word := range f.Address {
+		binary.NativeEndian.PutUint32(b[4*i:], word)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), f.Port<<8|f.Port>>8).String()
+}

@@ -1,0 +1,356 @@
+package drops
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// space is a network namespace.
+type space struct {
+	*testing.T
+	path string
+	event.Namespace
+	inode uint32
+}
+
+func newSpace(t *testing.T) *space {
+	s := &space{T: t}
+	made, over := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the namespace ends with the thread
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		s.path = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
+		made <- err
+		<-over
+	}()
+	harness.Check(t, <-made)
+	t.Cleanup(func() { close(over) })
+	harness.Check(t, harness.Within(s.path, func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		s.Key = strconv.FormatUint(cookie, 10)
+		return err
+	}))
+	var is unix.Stat_t
+	harness.Check(t, unix.Stat(s.path, &is))
+	s.inode = uint32(is.Ino)
+	s.run("ip link set lo up")
+	return s
+}
+
+func (s *space) run(lines ...string) {
+	s.Helper()
+	if out, err := exec.Command("nsenter", "--net="+s.path, "sh", "-ec", strings.Join(lines, "\n")).CombinedOutput(); err != nil {
+		s.Fatalf("%s: %v\n%s", lines, err, out)
+	}
+}
+
+// join makes a veth pair between this namespace and another.
+func (s *space) join(own string, to *space, other string, network int) {
+	s.run(fmt.Sprintf("ip link add %s type veth peer name %s netns %s", own, other, to.path))
+	for end, in := range map[string]*space{own: s, other: to} {
+		host := 1
+		if in == s {
+			host = 2
+		}
+		in.run(fmt.Sprintf("ip addr add 10.99.%d.%d/24 dev %s", network, host, end), fmt.Sprintf("ip addr add fd99:%d::%d/64 nodad dev %s", network, host, end),
+			"ip link set "+end+" up")
+	}
+}
+
+// scene is a pod and a server, joined by a node.
+type scene struct {
+	pod, node, server *space
+	other, forger     *space
+	*Watch
+}
+
+func newScene(t *testing.T) *scene {
+	s := &scene{pod: newSpace(t), node: newSpace(t), server: newSpace(t)}
+	s.pod.join("eth0", s.node, "pod", 0)
+	s.server.join("eth0", s.node, "out", 1)
+	for _, one := range []*space{s.pod, s.server} {
+		network := map[*space]int{s.pod: 0, s.server: 1}[one]
+		one.run(fmt.Sprintf("ip route add default via 10.99.%d.1", network), fmt.Sprintf("ip route add default via fd99:%d::1", network))
+	}
+	s.node.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
+	s.node.run("sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.pod.rp_filter=0")
+	for _, peer := range []string{"10.99.1.2:9", "[fd99:1::2]:9"} { // the neighbors know each other
+		harness.Check(t, harness.Within(s.pod.path, func() error {
+			if _, err := net.Dial("tcp", peer); !errors.Is(err, unix.ECONNREFUSED) {
+				return fmt.Errorf("%s: %w", peer, err)
+			}
+			return nil
+		}))
+	}
+	s.Watch = harness.Must(Open(s.node.inode))(t)
+	t.Cleanup(s.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go s.Run(ctx)
+	s.Follow(s.pod.Namespace, []string{"10.99.0.2/24", "fd99:0::2"}, clock.Monotonic()+int64(time.Minute))
+	return s
+}
+
+// try connects, or sends datagrams that are too large for small links, until the test ends.
+func (s *space) try(network, address string) {
+	ctx := s.Context()
+	once := func() error {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if udp, is := c.(*net.UDPConn); is {
+			raw := harness.Must(udp.SyscallConn())(s)
+			_ = raw.Control(func(fd uintptr) {
+				_ = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+				_ = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+			})
+			_, err = udp.Write(make([]byte, 1400))
+		}
+		return err
+	}
+	go func() {
+		for ctx.Err() == nil {
+			_ = harness.Within(s.path, once)
+			<-time.After(100 * time.Millisecond)
+		}
+	}()
+}
+
+// program attaches a program that returns a number to an interface of the node.
+func (s *scene) program(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) {
+	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "drop_all", Type: t, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, returns), asm.Return()},
+	}))(s.node)
+	harness.Check(s.node, harness.Within(s.node.path, func() error {
+		i, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		l, err := attach(p, i.Index)
+		if err == nil {
+			s.node.Cleanup(func() { l.Close() })
+		}
+		return err
+	}))
+}
+
+func (s *scene) tc(device string, at ebpf.AttachType) {
+	const shot = 2 // TC_ACT_SHOT
+	s.program(ebpf.SchedCLS, shot, device, func(p *ebpf.Program, i int) (link.Link, error) {
+		return link.AttachTCX(link.TCXOptions{Interface: i, Program: p, Attach: at})
+	})
+}
+
+func (s *scene) xdp(device string, mode link.XDPAttachFlags) {
+	const drop = 1 // XDP_DROP
+	s.program(ebpf.XDP, drop, device, func(p *ebpf.Program, i int) (link.Link, error) {
+		return link.AttachXDP(link.XDPOptions{Interface: i, Program: p, Flags: mode})
+	})
+}
+
+// fillConnections fills the table of connections with ones that are not dropped for new ones.
+func (s *space) fillConnections() {
+	limit := harness.Must(os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max"))(s)
+	n := harness.Must(strconv.Atoi(strings.TrimSpace(string(limit))))(s)
+	attribute := func(kind int, value ...byte) []byte {
+		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
+		b = append(binary.NativeEndian.AppendUint16(b, uint16(kind)), value...)
+		return append(b, make([]byte, -len(b)&3)...)
+	}
+	const nested = unix.NLA_F_NESTED
+	tuple := func(kind int, from, to, port, other uint32) []byte {
+		ip := slices.Concat(attribute(1, binary.BigEndian.AppendUint32(nil, from)...), attribute(2, binary.BigEndian.AppendUint32(nil, to)...))
+		ports := slices.Concat(attribute(1, unix.IPPROTO_UDP), attribute(2, byte(port>>8), byte(port)), attribute(3, byte(other>>8), byte(other)))
+		return attribute(nested|kind, slices.Concat(attribute(nested|1, ip...), attribute(nested|2, ports...))...)
+	}
+	create := func(i uint32) []byte {
+		a, b, port := 0x0a000000+i>>15, uint32(0x0b000001), 1+i&0x7fff
+		body := slices.Concat([]byte{unix.AF_INET, 0, 0, 0}, tuple(1, a, b, port, 9), tuple(2, b, a, 9, port),
+			attribute(3, 0, 0, 0, 2|4|8), attribute(7, 0, 0, 2, 0)) // seen, assured, confirmed; 512 s
+		head := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
+		head = binary.NativeEndian.AppendUint16(head, 1<<8) // IPCTNL_MSG_CT_NEW
+		head = binary.NativeEndian.AppendUint16(head, unix.NLM_F_REQUEST|unix.NLM_F_CREATE)
+		return slices.Concat(head, make([]byte, 8), body)
+	}
+	harness.Check(s, harness.Within(s.path, func() error {
+		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		for i := 0; i <= n; {
+			var batch []byte
+			for range 256 {
+				batch = append(batch, create(uint32(i))...)
+				i++
+			}
+			if err := unix.Sendto(fd, batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func TestWhoDroppedIt(t *testing.T) {
+	harness.Root(t)
+	harness.Slow(t)
+	const (
+		v4, v6, dns4, dns6 = "10.99.1.2:80", "[fd99:1::2]:80", "10.99.1.2:53", "[fd99:1::2]:53"
+		filter             = "add table inet np; add chain inet np fw { type filter hook forward priority 0; policy accept; }; "
+	)
+	node := func(lines ...string) func(*scene) { return func(s *scene) { s.node.run(lines...) } }
+	cases := []struct {
+		name, peer string
+		cause      judge.LateCause
+		says       string
+		on         func(*scene)
+	}{
+		{"nft rule", v4, "filter", "nftables dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
+		{"nft rule in the pod", v6, "filter", "in the pod (NETFILTER_DROP in nft_do_chain)", func(s *scene) {
+			s.pod.run("nft 'add table inet np; add chain inet np out { type filter hook output priority 0; policy drop; }'")
+		}},
+		{"nft policy", v6, "filter", "nftables dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
+		{"nft answers", v4, "filter", "from 10.99.1.2:80 on the node", node("nft '" + filter + "add rule inet np fw tcp sport 80 drop'")},
+		{"nft DNS", dns4, "filter", "nftables dropped", node("nft '" + filter + "add rule inet np fw udp dport 53 drop'")},
+		{"iptables-legacy rule", v4, "filter", "netfilter (a rule of iptables-legacy", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"ip6tables-legacy policy", v6, "filter", "netfilter (a rule of iptables-legacy", node("ip6tables-legacy -P FORWARD DROP")},
+		{"iptables-nft rule", v4, "filter", "nftables dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"table of connections", v4, "filter", "or connection tracking", func(s *scene) {
+			s.node.run("nft '" + filter + "add rule inet np fw ct state new accept'")
+			s.node.fillConnections()
+		}},
+		{"neighbor", v4, "arp", "no neighbor on out answered, so the kernel dropped", func(s *scene) { s.server.run("ip link set eth0 arp off"); s.node.run("ip neigh flush dev out") }},
+		{"neighbor, IPv6", v6, "arp", "no neighbor on out answered, so the kernel dropped", func(s *scene) { s.server.run("ip addr flush dev eth0"); s.node.run("ip neigh flush dev out") }},
+		{"gateway", v4, "arp", "no neighbor on eth0 answered, so the kernel dropped", func(s *scene) { s.node.run("ip link set pod arp off"); s.pod.run("ip neigh flush dev eth0") }},
+		{"rp_filter", v4, "rp_filter", "the reverse path filter of pod", node("sysctl -qw net.ipv4.conf.pod.rp_filter=1", "ip route del 10.99.0.0/24 dev pod", "ip route add 10.99.0.0/24 dev out")},
+		{"blackhole", v4, "blackhole", "a blackhole route", node("ip route add blackhole 10.99.1.2/32")},
+		{"blackhole, IPv6", v6, "blackhole", "a blackhole route", node("ip route add blackhole fd99:1::2/128")},
+		{"no route back", v4, "no_route", "there is no route, so the kernel dropped", node("ip route del 10.99.0.0/24 dev pod")},
+		{"forwarding", v6, "forwarding", "forwarding on pod is off or", node("sysctl -qw net.ipv6.conf.all.forwarding=0")},
+		{"MTU", dns4, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
+		{"MTU, IPv6", dns6, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
+		{"tc", v4, "program", "at the tc ingress of pod dropped", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
+		{"tc, IPv6", v6, "program", "at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
+		{"XDP", v4, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
+		{"XDP, IPv6", v6, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
+	}
+	var scenes []*scene
+	for _, c := range cases {
+		s := newScene(t)
+		c.on(s)
+		network := "tcp"
+		if strings.HasSuffix(c.peer, ":53") {
+			network = "udp"
+			s.Asks(s.pod.Namespace)
+		}
+		s.pod.try(network, c.peer)
+		scenes = append(scenes, s)
+	}
+	for i, c := range cases {
+		s := scenes[i]
+		t.Run(c.name, func(t *testing.T) {
+			harness.Eventually(t, func() error {
+				late := model.Connected{Late: true, Tries: &event.Tries{SYNs: 1}, Drops: s.Seen(s.pod.Namespace)}
+				v := judge.Connected(late)
+				if v.Cause != judge.Cause(c.cause) || !strings.Contains(v.Says, c.says) {
+					return fmt.Errorf("%s: %s of %+v", v.Cause, v.Says, late.Drops)
+				}
+				t.Log(v.Says)
+				return nil
+			})
+		})
+	}
+}
+
+// Other pods' packets are not counted, though dropped by the same rule, nor those of a pod that took the address.
+func TestOnlyThePodsOwnPacketsAreTold(t *testing.T) {
+	harness.Root(t)
+	s := newScene(t)
+	s.other, s.forger = newSpace(t), newSpace(t)
+	s.other.join("eth0", s.node, "other", 2)
+	s.other.run("ip route add default via 10.99.2.1")
+	s.forger.join("eth0", newSpace(t), "far", 0)
+	s.forger.run("ip route add default via 10.99.0.1")
+	const drop = "nft 'add table inet np; add chain inet np out { type filter hook HOOK priority 0; policy drop; }'"
+	s.node.run(strings.Replace(drop, "HOOK", "forward", 1))
+	s.forger.run(strings.Replace(drop, "HOOK", "postrouting", 1))
+	s.pod.try("tcp", "10.99.1.2:80")
+	s.other.try("tcp", "10.99.1.2:81")
+	s.forger.try("tcp", "10.99.1.2:82")
+	harness.Eventually(t, func() error {
+		seen := s.Seen(s.pod.Namespace)
+		if len(seen) == 0 || seen[0].Count < 3 {
+			return fmt.Errorf("%+v", seen)
+		}
+		return nil
+	})
+	seen := s.Seen(s.pod.Namespace)
+	if len(seen) != 1 || seen[0].Peer != "10.99.1.2:80" {
+		t.Errorf("%+v", seen)
+	}
+	if none := s.Seen(s.other.Namespace); len(none) != 0 {
+		t.Errorf("of a pod that is not followed: %+v", none)
+	}
+}
+
+func TestDropsAreObservedOnlyWhileAPodWaits(t *testing.T) {
+	harness.Root(t)
+	w := harness.Must(Open(1))(t)
+	t.Cleanup(w.Close)
+	pod, now := event.Namespace{Key: "77"}, clock.Monotonic()
+	observes := func(what string, want bool) {
+		t.Helper()
+		harness.Equal(t, w.drop != nil, want, what)
+	}
+	w.Asks(pod)
+	observes("for a pod that is not followed", false)
+	w.Follow(pod, []string{"10.0.0.1/24"}, now+int64(time.Minute))
+	harness.Equal(t, w.tend(now), true, "it is followed")
+	observes("for a pod that does not wait", false)
+	w.Asks(pod)
+	observes("for a pod that waits", true)
+	w.tend(clock.Monotonic() + int64(5*time.Second))
+	observes("5 s after", false)
+	w.Asks(pod)
+	w.Forget(pod)
+	harness.Equal(t, w.tend(clock.Monotonic()), false, "any is followed")
+	observes("once it is connected", false)
+	w.Follow(pod, nil, now+1)
+	w.tend(now + 2)
+	harness.Equal(t, len(w.until), 0, "followed after their time")
+	for _, m := range []*ebpf.Map{w.objects.Pods, w.objects.Flows, w.objects.Drops} {
+		if key, err := m.NextKeyBytes(nil); err != nil || key != nil {
+			t.Errorf("%s has %v, %v", m, key, err)
+		}
+	}
+}
