@@ -16,7 +16,7 @@ struct chunk {
 };
 
 /* A page of input or output. */
-static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u64 at)
+static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u64 at, bool vector)
 {
 	struct call_event *e;
 	__u64 n = k ? k->ret - at : 0;
@@ -30,7 +30,7 @@ static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u6
 	e->out = k->c->class == CLASS_WRITE || k->c->class == CLASS_WRITEV;
 	if (e->out && k->object != k->p->out_ino)
 		e->out = 2;
-	if (k->c->class == CLASS_READV || k->c->class == CLASS_WRITEV)
+	if (vector)
 		append_all(e, k->p, k->c->args[1], k->c->args[2], k->ret);
 	else /* the rest goes into the next chunk, if there is one */
 		append(e, k->p, k->c->args[1] + at, n > DATA_MAX && at < (CHUNKS - 1) * DATA_MAX ? DATA_MAX : n);
@@ -101,12 +101,12 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 	k.c = c;
 	k.p = p;
 	k.ret = ret;
+	if (c->class == CLASS_READV || c->class == CLASS_WRITEV)
+		return send_chunk(task, &k, 0, true);
 	for (__s64 i = 0; i < CHUNKS; i++) {
 		if (i * DATA_MAX >= ret)
 			break;
-		send_chunk(task, &k, i * DATA_MAX);
-		if (c->class == CLASS_READV || c->class == CLASS_WRITEV)
-			break;
+		send_chunk(task, &k, i * DATA_MAX, false);
 	}
 	return 0;
 }
