@@ -138,10 +138,10 @@ func openFolder(t *testing.T) string {
 func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
-	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
+	o := observe(t, func(o *observed) {
 		o.agents = []int{agent.Pid}
 		harness.Check(t, acting(t, "dial", "unix "+address).Run())
-		harness.Until(t, "nobody is followed any more", func() bool { return trackedOf(p, o) == 0 })
+		harness.Until(t, "nobody is followed any more", func() bool { return trackedOf(o.probe, o) == 0 })
 	})
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || int(accepts[0].Agent.PID) != agent.Pid {
@@ -173,6 +173,7 @@ func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
 	agent := startAgent(t, address, enters+"=/var/run/netns/"+name)
 	cmd := acting(t, "dial", "unix "+address)
 	cmd.Env[slices.Index(cmd.Env, "CNI_NETNS=/run/netns/c1")] = "CNI_NETNS=/run/netns/" + name
+	// Other tests' calls name another namespace for the same container.
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
 		harness.Check(t, cmd.Run())
@@ -187,7 +188,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	run := plugin(t, "delegated", "true")
 	agent := startAgent(t, address, append(run.Env, runs+"="+run.Path)...)
-	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+	o := observe(t, func(o *observed) {
 		o.agents = []int{agent.Pid}
 		harness.Check(t, acting(t, "dial", "unix "+address).Run())
 	})
@@ -230,7 +231,7 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address, late+"="+address+".now")
-	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+	o := observe(t, func(o *observed) {
 		o.agents = []int{agent.Pid}
 		caller := acting(t, "dial", "unix "+address)
 		harness.Check(t, caller.Start())
@@ -265,6 +266,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 
 func TestHowFarServersAreFollowed(t *testing.T) {
 	for depth, want := range map[int]int{1: 0, 2: 1} {
+		probing := ownProbing(t, Options{Depth: depth})
 		dir := t.TempDir()
 		third := startAgent(t, filepath.Join(dir, "3.sock"))
 		second := startAgent(t, filepath.Join(dir, "2.sock"))
@@ -275,7 +277,7 @@ func TestHowFarServersAreFollowed(t *testing.T) {
 		} {
 			sock := filepath.Join(dir, fmt.Sprint("1-", n, len(address), ".sock"))
 			first := startAgent(t, sock, address)
-			o := observeProbe(t, Options{Depth: depth}, func(_ *Probe, o *observed) {
+			o := probing.observe(t, func(o *observed) {
 				o.agents = []int{first.Pid, second.Pid, through.Pid, third.Pid}
 				harness.Check(t, acting(t, "dial", "unix "+sock).Run())
 			})

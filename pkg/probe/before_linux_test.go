@@ -1,15 +1,18 @@
 package probe
 
 import (
-	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
@@ -17,9 +20,8 @@ import (
 
 // opened is a plugin that connected before the gate was opened.
 type opened struct {
-	network  string
-	listener net.Listener
-	cmd      *exec.Cmd
+	*server
+	cmd *exec.Cmd
 }
 
 func openBefore(t *testing.T, network string) *opened {
@@ -28,9 +30,8 @@ func openBefore(t *testing.T, network string) *opened {
 	if network == "tcp" {
 		address = "127.0.0.1:0"
 	}
-	l := harness.Must(net.Listen(network, address))(t)
-	t.Cleanup(func() { l.Close() })
-	b := &opened{network: network, listener: l, cmd: acting(t, "dial", network+" "+l.Addr().String())}
+	s := serve(t, network, address, false)
+	b := &opened{s, acting(t, "dial", network+" "+s.address)}
 	b.cmd.Env = append(slices.DeleteFunc(b.cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND=STATUS")
 	return b
 }
@@ -39,21 +40,21 @@ func openBefore(t *testing.T, network string) *opened {
 func (b *opened) hasDialled(t *testing.T) bool {
 	if b.network == "unix" {
 		all, err := os.ReadFile("/proc/net/unix")
-		return err == nil && strings.Count(string(all), b.listener.Addr().String()+"\n") == 2
+		return err == nil && strings.Count(string(all), b.address+"\n") == 2
 	}
 	all := harness.Must(os.ReadFile("/proc/net/tcp"))(t)
 	const established = "01"
-	local := fmt.Sprintf(":%04X", b.listener.Addr().(*net.TCPAddr).Port)
+	local := fmt.Sprintf(":%04X", netip.MustParseAddrPort(b.address).Port())
 	return slices.ContainsFunc(strings.Split(string(all), "\n"), func(line string) bool {
 		f := strings.Fields(line)
 		return len(f) > 3 && strings.HasSuffix(f[1], local) && f[3] == established
 	})
 }
 
-func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Connect) {
+func (b *opened) ends(t *testing.T, o *observed) (connect *event.Connect) {
 	t.Helper()
-	_, err := c.Write([]byte("x"))
-	harness.Check(t, errors.Join(err, b.cmd.Wait(), c.Close()))
+	b.does(t, "answer")
+	harness.Check(t, b.cmd.Wait())
 	o.until(t, "that it hangs up", func(e event.Body) bool { _, is := e.(*event.Close); return is })
 	connects := all[*event.Connect](o)
 	if len(connects) != 1 {
@@ -63,8 +64,8 @@ func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Con
 	if closes := all[*event.Close](o); closes[0].Socket != connect.Socket || closes[0].Process != connect.Process {
 		t.Errorf("%+v, %+v", connect, closes[0])
 	}
-	if address := b.listener.Addr().String(); connect.Network != b.network || connect.Address != address && !samePath(connect.Address, address) {
-		t.Errorf("%+v, want %s", connect, address)
+	if connect.Network != b.network || connect.Address != b.address && !samePath(connect.Address, b.address) {
+		t.Errorf("%+v, want %s", connect, b.address)
 	}
 	return connect
 }
@@ -77,14 +78,13 @@ func openGate(t *testing.T, o *observed) {
 
 func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	b := openBefore(t, "unix")
-	given, err := net.Dial("unix", b.listener.Addr().String())
+	given, err := net.Dial("unix", b.address)
 	harness.Check(t, err)
 	defer given.Close()
 	asFile := harness.Must(given.(*net.UnixConn).File())(t)
 	defer asFile.Close()
 	b.cmd.ExtraFiles = []*os.File{asFile}
-	_, err = b.listener.Accept()
-	harness.Check(t, err)
+	b.does(t, "accept")
 	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
 		b.isServed(t, o)
 	})
@@ -100,12 +100,13 @@ func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
 // isServed starts the plugin, accepts its connection, and checks that the opened gate reports the server.
 func (b *opened) isServed(t *testing.T, o *observed) {
 	t.Helper()
+	o.agents = []int{b.pid}
 	harness.Check(t, b.cmd.Start())
-	c := harness.Must(b.listener.Accept())(t)
+	b.does(t, "accept")
 	openGate(t, o)
-	connect := b.ends(t, o, c)
+	connect := b.ends(t, o)
 	accepts := all[*event.Accept](o)
-	if len(accepts) != 1 || accepts[0].Listens || int(accepts[0].Agent.PID) != os.Getpid() || accepts[0].Socket != connect.Socket {
+	if len(accepts) != 1 || accepts[0].Listens || int(accepts[0].Agent.PID) != b.pid || accepts[0].Socket != connect.Socket {
 		t.Errorf("accepts: %s", printed(o, accepts))
 	}
 }
@@ -114,11 +115,12 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		b := openBefore(t, network)
 		observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+			o.agents = []int{b.pid}
 			harness.Check(t, b.cmd.Start())
 			harness.Until(t, "it connects", func() bool { return b.hasDialled(t) })
 			openGate(t, o)
-			c := harness.Must(b.listener.Accept())(t)
-			connect := b.ends(t, o, c)
+			b.does(t, "accept")
+			connect := b.ends(t, o)
 			if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
 				t.Errorf("%s, accepts: %s", network, printed(o, all[*event.Accept](o)))
 			}
@@ -132,17 +134,17 @@ func TestWhatAnAgentBeganBeforeTheGateOpensIsFound(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		b := openBefore(t, network)
 		observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+			o.agents = []int{b.pid}
 			harness.Check(t, b.cmd.Start())
-			c := harness.Must(b.listener.Accept())(t)
-			work := exec.Command(script)
-			harness.Check(t, work.Start())
-			defer func() { _, _ = work.Process.Kill(), work.Wait() }()
+			b.does(t, "accept")
+			work := harness.Must(strconv.Atoi(b.does(t, "run "+script)))(t)
+			defer func() { _ = unix.Kill(work, unix.SIGKILL) }()
 			openGate(t, o)
 			o.until(t, "the agent's command", func(e event.Body) bool {
 				x, is := e.(*event.Exec)
-				return is && int(x.PID) == work.Process.Pid && x.Name == "Get-NetAdapter" && !x.InFlight && !x.Root
+				return is && int(x.PID) == work && x.Name == "Get-NetAdapter" && !x.InFlight && !x.Root
 			})
-			b.ends(t, o, c)
+			b.ends(t, o)
 		})
 	}
 }

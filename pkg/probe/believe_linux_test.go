@@ -208,7 +208,7 @@ func TestWhereNoRuntimeIsKnownWhoeverOwnsTheNodeIsBelieved(t *testing.T) {
 		{"root on the host", "", event.CallerHost},
 	}
 	other := newShell(t, "sh")
-	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) { other.run(t, attempts(t, p, runs)) })
+	o := observe(t, func(o *observed) { other.run(t, attempts(t, o.probe, runs)) })
 	believed(t, o, runs)
 }
 

@@ -68,13 +68,13 @@ func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, l
 	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
 	listen = filepath.Join(dir, "agent.sock")
 	agent = startTalker(t, agentAct, argument, listens+"="+listen)
-	harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+	answered(t, listen)
 	return peer, agent, listen
 }
 
 func TestWhatAnAgentIsToldUnasked(t *testing.T) {
 	teller, agent, listen := besides(t, "teller", "subscriber")
-	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+	o := observe(t, func(o *observed) {
 		o.agents = []int{agent.Pid}
 		harness.Check(t, acting(t, "dial", "unix "+listen).Run())
 	})
@@ -97,7 +97,7 @@ func TestAnExchangeThatNeverEnds(t *testing.T) {
 			if peerEnds {
 				ends, want = peer, []string{"EOF", "ECONNRESET"} // unread request
 			}
-			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+			o := observe(t, func(o *observed) {
 				o.agents = []int{agent.Pid}
 				harness.Check(t, peer.Signal(unix.SIGSTOP))
 				plugin := acting(t, "dial", "unix "+listen)

@@ -79,6 +79,7 @@ func dialledFrom(argument string, asks bool) error {
 			_, _ = c.Write([]byte("?"))
 		}
 		_, err = c.Read(b)
+		fmt.Println("it talks")
 		time.Sleep(20 * time.Millisecond)
 		if !asks {
 			_, _ = c.Write([]byte("!"))
@@ -109,8 +110,11 @@ func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
 			_ = os.Chmod(address, 0o777)
 			user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
-			startAct(t, test.act, fmt.Sprintf("%s %s %s", test.network, from, address), user)
-			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+			stranger := actCmd(t, test.act, fmt.Sprintf("%s %s %s", test.network, from, address), user)
+			talks := harness.Must(stranger.StdoutPipe())(t)
+			started(t, stranger)
+			harness.Must(talks.Read(make([]byte, 1)))(t)
+			o := observe(t, func(o *observed) {
 				o.agents = []int{agent.Pid}
 				o.all = true
 				harness.Check(t, acting(t, "dial", "unix "+listen).Run())

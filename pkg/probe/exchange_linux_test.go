@@ -117,6 +117,11 @@ func startTalker(t *testing.T, act, argument string, env ...string) *os.Process 
 
 func startAct(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env ...string) *os.Process {
 	t.Helper()
+	return started(t, actCmd(t, act, argument, attr, env...))
+}
+
+func actCmd(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env ...string) *exec.Cmd {
+	t.Helper()
 	self := harness.Must(os.Executable())(t)
 	if attr != nil { // without access to the test's folder
 		self = "/proc/self/exe"
@@ -124,6 +129,11 @@ func startAct(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env
 	cmd := exec.Command(self)
 	cmd.Args[0], cmd.Env, cmd.Stderr = act, append(append(os.Environ(), "ARGUMENT="+argument), env...), os.Stderr
 	cmd.SysProcAttr = attr
+	return cmd
+}
+
+func started(t *testing.T, cmd *exec.Cmd) *os.Process {
+	t.Helper()
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd.Process
@@ -142,6 +152,15 @@ func listening(t *testing.T, network, address, says string) {
 	})
 }
 
+// answered calls an agent without a plugin: then it and those that it asks are connected.
+func answered(t *testing.T, address string) {
+	t.Helper()
+	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
+	c := harness.Must(net.Dial("unix", address))(t)
+	defer c.Close()
+	harness.Must(c.Read(make([]byte, 1)))(t)
+}
+
 func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		t.Run(network, func(t *testing.T) {
@@ -155,7 +174,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 			listen := filepath.Join(dir, "agent.sock")
 			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen, again+"=1")
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
-			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+			o := observe(t, func(o *observed) {
 				o.agents = []int{agent.Pid}
 				harness.Check(t, acting(t, "dial", "unix "+listen).Run())
 			})
@@ -203,12 +222,12 @@ func TestWhoIsWaitedForIsFoundAndSampled(t *testing.T) {
 				c := startTalker(t, "switch", network+" "+address)
 				listen := filepath.Join(dir, "a.sock")
 				agent := startTalker(t, "asker", network+" "+address, listens+"="+listen)
-				harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+				answered(t, listen)
 				stopped := b
 				if behind {
 					stopped = c
 				}
-				o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				o := observe(t, func(o *observed) {
 					o.agents = []int{agent.Pid, b.Pid, c.Pid}
 					o.all = true
 					harness.Check(t, stopped.Signal(unix.SIGSTOP))

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -48,6 +49,38 @@ var acts = map[string]func(argument string) error{
 		_, err = c.Read(make([]byte, 1))
 		return err
 	},
+	// "network address": it prints where it listens, does what its input says, and then answers all.
+	"server": func(at string) error {
+		network, address, _ := strings.Cut(at, " ")
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		fmt.Println(l.Addr())
+		var c net.Conn
+		for in := bufio.NewScanner(os.Stdin); in.Scan() && err == nil; {
+			switch what, file, _ := strings.Cut(in.Text(), " "); what {
+			case "accept":
+				c, err = l.Accept()
+				fmt.Println(err)
+			case "answer":
+				_, _ = c.Write([]byte("x"))
+				fmt.Println(c.Close())
+			case "run":
+				cmd := exec.Command(file)
+				err = cmd.Start()
+				fmt.Println(cmd.Process.Pid)
+			}
+		}
+		for err == nil {
+			if c, err = l.Accept(); err == nil {
+				time.Sleep(20 * time.Millisecond)
+				_, _ = c.Write([]byte("x"))
+				c.Close()
+			}
+		}
+		return err
+	},
 	"answer": func(file string) error {
 		if _, err := io.ReadAll(os.Stdin); err != nil {
 			return err
@@ -74,7 +107,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(harness.Host(m))
+	code := harness.Host(m)
+	if shared != nil {
+		if err := shared.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 func acting(t *testing.T, act, argument string) *exec.Cmd {
@@ -95,9 +135,10 @@ func answerFile(t *testing.T, answer string) string {
 	return file
 }
 
-func run(t *testing.T, cmd *exec.Cmd) *observed {
+func run(t *testing.T, cmd *exec.Cmd, agents ...int) *observed {
 	t.Helper()
-	return observe(t, func(*observed) {
+	return observe(t, func(o *observed) {
+		o.agents = agents
 		if err := cmd.Run(); err != nil {
 			t.Errorf("%s: %v", cmd.Path, err)
 		}
@@ -239,37 +280,52 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 	}
 }
 
-func serve(t *testing.T, network, address string) string {
+// server is a process of its own: a shared probe must not follow the test.
+type server struct {
+	network, address string
+	pid              int
+	in               io.WriteCloser
+	out              *bufio.Reader
+}
+
+// serve starts a server, which answers at once or does what it is told.
+func serve(t *testing.T, network, address string, atOnce bool) *server {
 	t.Helper()
-	l := harness.Must(net.Listen(network, address))(t)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-			_, _ = c.Write([]byte("x"))
-			c.Close()
-		}
-	}()
-	return l.Addr().String()
+	cmd := actCmd(t, "server", network+" "+address, nil)
+	s := &server{network: network, in: harness.Must(cmd.StdinPipe())(t), out: bufio.NewReader(harness.Must(cmd.StdoutPipe())(t))}
+	s.pid = started(t, cmd).Pid
+	s.address = s.says(t)
+	if atOnce {
+		harness.Check(t, s.in.Close())
+	}
+	return s
+}
+
+func (s *server) says(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(harness.Must(s.out.ReadString('\n'))(t))
+}
+
+func (s *server) does(t *testing.T, what string) string {
+	t.Helper()
+	_, err := fmt.Fprintln(s.in, what)
+	harness.Check(t, err)
+	return s.says(t)
 }
 
 func TestACallOfAnotherProcess(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
-		address = serve(t, network, address)
-		o := run(t, acting(t, "dial", network+" "+address))
+		s := serve(t, network, address, true)
+		o := run(t, acting(t, "dial", network+" "+s.address), s.pid)
 		connects, accepts, closes := all[*event.Connect](o), all[*event.Accept](o), all[*event.Close](o)
 		if len(connects) != 1 || len(accepts) != 1 || len(closes) != 1 {
 			t.Fatalf("%s: connects %s, accepts %s, closes %s", network, printed(o, connects), printed(o, accepts), printed(o, closes))
 		}
 		c, a := connects[0], accepts[0]
-		if c.Network != network || c.Address != address && !samePath(c.Address, address) || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
+		if c.Network != network || c.Address != s.address && !samePath(c.Address, s.address) || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
 			t.Errorf("%+v, %+v, %+v", c, a, closes[0])
 		}
-		if a.Agent.Name != agents.Program(uint32(os.Getpid())) || int(a.Agent.PID) != os.Getpid() {
+		if a.Agent.Name != agents.Program(uint32(s.pid)) || int(a.Agent.PID) != s.pid {
 			t.Errorf("%s: answered by %+v", network, a.Agent)
 		}
 	}

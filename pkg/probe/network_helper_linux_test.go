@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -60,6 +61,15 @@ func (n *network) join(to *network, own, other string) {
 	n.t.Helper()
 	n.ip("link set lo up", "link add far type veth peer name near netns "+to.path, "addr add "+own+" dev far", "link set far up")
 	to.ip("link set lo up", "addr add "+other+" dev near", "link set near up")
+	for name, in := range map[string]*network{"far": n, "near": to} {
+		harness.Until(n.t, name+" has a carrier", func() (has bool) {
+			in.in(func() {
+				i, err := net.InterfaceByName(name)
+				has = err == nil && i.Flags&net.FlagRunning != 0
+			})
+			return has
+		})
+	}
 }
 
 func (o *observed) until(t *testing.T, what string, is func(event.Body) bool) {

@@ -26,21 +26,14 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	file := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
 	peer = harness.Must(os.Readlink(file))(t)
-	cmd := plugin(t, "network", "read go\n"+script)
+	cmd := plugin(t, "network", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	self := harness.Must(os.Executable())(t)
 	cmd.Env = append(cmd.Env, "PEER="+file, "HELPER="+self)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	o = observe(t, func(o *observed) {
-		stdin, err := cmd.StdinPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		harness.Check(t, err)
-		o.until(t, "that it looks", func(b event.Body) bool { d, is := b.(*event.Detail); return is && d.On })
-		fmt.Fprintln(stdin, "go")
-		if err := cmd.Wait(); err != nil {
+	o = observe(t, func(*observed) {
+		if err := cmd.Run(); err != nil {
 			t.Errorf("the plugin: %v\n%s", err, complaints.String())
 		}
 	})

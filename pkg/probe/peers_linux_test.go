@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -125,10 +127,8 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 		"as an ingress on every address": {"", "127.0.0.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// It listens and never accepts.
-			l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
-			defer l.Close()
-			_, port, _ := net.SplitHostPort(l.Addr().String())
+			mute := serve(t, "tcp", "127.0.0.1:0", false)
+			_, port, _ := net.SplitHostPort(mute.address)
 			client := freePort(t)
 			var complaints bytes.Buffer
 			// A link that works without access to the test's directory.
@@ -142,8 +142,8 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 				GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
 			}
 			var accepts []*event.Accept
-			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
-				victim := acting(t, "dialfrom", fmt.Sprintf("127.0.0.1:%d %s", client, l.Addr()))
+			o := observe(t, func(o *observed) {
+				victim := acting(t, "dialfrom", fmt.Sprintf("127.0.0.1:%d %s", client, mute.address))
 				harness.Check(t, victim.Start())
 				defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
 				o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
@@ -162,27 +162,26 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 }
 
 func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
-	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
+	for _, network := range []string{"unix", "tcp"} {
 		for _, another := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, another one: %v", network, another), func(t *testing.T) {
-				l := harness.Must(net.Listen(network, address))(t)
-				defer l.Close()
-				o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
-					cmd := acting(t, "dial", network+" "+l.Addr().String())
+				address := map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"}[network]
+				s := serve(t, network, address, false)
+				o := observe(t, func(o *observed) {
+					o.agents = []int{s.pid}
+					conns := o.probe.kernel.Inside.Conns
+					cmd := acting(t, "dial", network+" "+s.address)
 					harness.Check(t, cmd.Start())
 					o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
 					var sk uint64
 					var c kernel.InsideConn
-					for entries := p.kernel.Inside.Conns.Iterate(); another && entries.Next(&sk, &c); {
+					for entries := conns.Iterate(); another && entries.Next(&sk, &c); {
 						if o.ours.Mine(kernel.ProcessOf(c.P.Self)) {
 							c.Ino++ // as if made for a closed one
-							harness.Check(t, p.kernel.Inside.Conns.Put(sk, &c))
+							harness.Check(t, conns.Put(sk, &c))
 						}
 					}
-					answer := harness.Must(l.Accept())(t)
-					_, _ = answer.Write([]byte("x"))
-					answer.Close()
-					harness.Check(t, cmd.Wait())
+					harness.Check(t, errors.Join(s.in.Close(), cmd.Wait()))
 				})
 				// A late accept is preceded by a report of the listener.
 				accepts := slices.DeleteFunc(all[*event.Accept](o), func(a *event.Accept) bool { return a.Listens })
@@ -201,31 +200,32 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 		server, client *network
 		listen         string
 		act            string
-		argument       func(address, port string) string
+		argument       func(port string) string
 	}{
 		"IPv4, IPv4":                    {nil, nil, "127.0.0.1:0", "dial", nil},
 		"IPv6, IPv6":                    {nil, nil, "[::1]:0", "dial", nil},
-		"IPv4, a socket for both":       {nil, nil, "[::]:0", "dial", func(_, port string) string { return "tcp 127.0.0.1:" + port }},
-		"mapped, a socket for both":     {nil, nil, "[::]:0", "dialmapped", func(_, port string) string { return port }},
-		"mapped, a socket of IPv4":      {nil, nil, "127.0.0.1:0", "dialmapped", func(_, port string) string { return port }},
+		"IPv4, a socket for both":       {nil, nil, "[::]:0", "dial", func(port string) string { return "tcp 127.0.0.1:" + port }},
+		"mapped, a socket for both":     {nil, nil, "[::]:0", "dialmapped", func(port string) string { return port }},
+		"mapped, a socket of IPv4":      {nil, nil, "127.0.0.1:0", "dialmapped", func(port string) string { return port }},
 		"another namespace, IPv4":       {far, near, "10.254.77.2:0", "dial", nil},
 		"another namespace, IPv6":       {far, near, "[fd77::2]:0", "dial", nil},
-		"another namespace, of nothing": {far, near, ":0", "dial", func(_, port string) string { return "tcp 10.254.77.2:" + port }},
+		"another namespace, of nothing": {far, near, ":0", "dial", func(port string) string { return "tcp 10.254.77.2:" + port }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var address string
+			var s *server
 			if test.server == nil {
-				address = serve(t, "tcp", test.listen)
+				s = serve(t, "tcp", test.listen, true)
 			} else {
-				test.server.in(func() { address = serve(t, "tcp", test.listen) })
+				test.server.in(func() { s = serve(t, "tcp", test.listen, true) })
 			}
-			_, port, _ := net.SplitHostPort(address)
-			argument := "tcp " + address
+			_, port, _ := net.SplitHostPort(s.address)
+			argument := "tcp " + s.address
 			if test.argument != nil {
-				argument = test.argument(address, port)
+				argument = test.argument(port)
 			}
 			cmd := acting(t, test.act, argument)
-			o := observe(t, func(*observed) {
+			o := observe(t, func(o *observed) {
+				o.agents = []int{s.pid}
 				start := func() {
 					harness.Check(t, cmd.Start())
 				}
@@ -237,7 +237,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 				harness.Check(t, cmd.Wait())
 			})
 			accepts := all[*event.Accept](o)
-			if len(accepts) != 1 || int(accepts[0].Agent.PID) != os.Getpid() {
+			if len(accepts) != 1 || int(accepts[0].Agent.PID) != s.pid {
 				t.Errorf("accepted: %s", printed(o, accepts))
 			}
 		})
@@ -293,6 +293,20 @@ func TestWhyAConnectionCameToNothing(t *testing.T) {
 	}
 }
 
+// examined reports whether the reader looked at the call when its listener should have accepted, 50 ms after it.
+func (o *observed) examined() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	called := int64(math.MaxInt64)
+	return slices.ContainsFunc(o.events, func(e event.Event) bool {
+		if _, is := e.Body.(*event.Connect); is {
+			called = e.Time
+		}
+		_, is := e.Body.(*event.Tick)
+		return is && e.Time-int64(200*time.Millisecond) > called
+	})
+}
+
 func TestWhoseDoingIsEvidence(t *testing.T) {
 	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for name, test := range map[string]struct {
@@ -320,7 +334,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 					env = []string{late + "=" + address + ".now"}
 				}
 				agent := startAgentAs(t, address, &test.attr, env...)
-				o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				o := observe(t, func(o *observed) {
 					o.agents = []int{agent.Pid}
 					caller := acting(t, "dial", "unix "+address)
 					harness.Check(t, caller.Start())
@@ -328,14 +342,8 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 						o.until(t, "the call", func(b event.Body) bool { c, is := b.(*event.Connect); return is && c.Listener != nil })
 						if test.followed {
 							o.until(t, "the listener", func(b event.Body) bool { a, is := b.(*event.Accept); return is && a.Listens })
-						} else {
-							ticks := 0 // 50 ms each: the reader has examined the listener by then
-							o.until(t, "a tick", func(b event.Body) bool {
-								if _, is := b.(*event.Tick); is {
-									ticks++
-								}
-								return ticks > 100
-							})
+						} else { // the reader has examined the listener
+							harness.Until(t, "as late an event", o.examined)
 						}
 					}
 					harness.Check(t, errors.Join(os.WriteFile(address+".now", nil, 0o666), caller.Wait()))

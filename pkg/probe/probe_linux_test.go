@@ -2,11 +2,8 @@ package probe
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +17,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
-	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/test/harness"
@@ -31,6 +27,7 @@ var container = harness.Container()
 
 type observed struct {
 	mu     sync.Mutex
+	since  int64 // monotonic ns: earlier events are another test's
 	events []event.Event
 	ours   *harness.Ours
 	seen   []string // the containers of all calls
@@ -38,25 +35,30 @@ type observed struct {
 	// everyAccept: all processes that accept our connections count.
 	everyAccept bool
 	// all: all processes count.
-	all   bool
-	began bool  // calls in progress were reported
-	stats Stats // at the end
+	all bool
+	// said are the lost events of all processes.
+	said  uint64
+	probe *Probe
+	stats Stats // losses: of this test
 }
 
 func (o *observed) sink(e event.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if e.Time < o.since {
+		return
+	}
 	accept := false
 	switch b := e.Body.(type) {
-	case *event.Tick:
-		o.began = true
+	case *event.Lost:
+		o.said += b.Count
 	case *event.Exec:
 		if b.Call != nil {
 			o.seen = append(o.seen, b.Call.ContainerID)
 		}
 	case *event.Accept:
 		// Agents of our plugins are ours.
-		if slices.Contains(o.agents, int(b.Agent.PID)) || int(b.Agent.PID) == os.Getpid() {
+		if slices.Contains(o.agents, int(b.Agent.PID)) {
 			o.ours.Add(b.Agent.Process)
 		}
 		accept = true
@@ -101,49 +103,26 @@ func (o *observed) exit(p event.Process) *event.Exit {
 	return nil
 }
 
+// observe uses the probe that all tests share. A test that is itself called as a server needs one of its own: its later
+// plugins would be a server's work.
 func observe(t *testing.T, f func(*observed)) *observed {
 	t.Helper()
-	return observeProbe(t, Options{}, func(_ *Probe, o *observed) { f(o) })
+	harness.Root(t)
+	if shared == nil {
+		shared = newProbing(t, Options{})
+		shared.used = true
+	}
+	if _, called := entryOf(shared.probe, os.Getpid()); called {
+		t.Fatal("an earlier test was called as a server")
+	}
+	return shared.observe(t, f)
 }
 
-// observeProbe is observe with options, and defaults for the others.
+// observeProbe is observe with options, defaults for the others, and a probe of its own.
 func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *observed {
 	t.Helper()
-	harness.Root(t)
-	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, arguments.Known)
-	// Nothing may be missed.
-	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
-	options.Depth = cmp.Or(options.Depth, 1)
-	options.Log = slog.New(slog.DiscardHandler)
-	p, err := Open(options)
-	var unsupported *UnsupportedError
-	if errors.As(err, &unsupported) {
-		t.Skip(err)
-	}
-	harness.Check(t, err)
-	for _, m := range p.kernel.Missing {
-		t.Errorf("%s: %s", m.Feature, m.Reason)
-	}
-	o := &observed{ours: harness.NewOurs(container)}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- p.Run(ctx, o.sink) }()
-	harness.Until(t, "it looks", func() bool { return options.Detail != DetailAlways || p.kernel.Gate.IsOpen() })
-	harness.Until(t, "calls under way have been looked for", func() bool {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return o.began
-	})
-	f(p, o)
-	// Run delivers the rest before it returns.
-	cancel()
-	harness.Check(t, <-done)
-	o.stats = p.Stats()
-	if o.stats.Lost["ring full"]+o.stats.Undecodable != 0 || o.lost() == 0 && o.stats.Lost["process table full"]+o.stats.Lost["over quota"] != 0 {
-		t.Errorf("lost events: %+v", o.stats)
-	}
-	harness.Check(t, p.Close())
-	return o
+	s := ownProbing(t, options)
+	return s.observe(t, func(o *observed) { f(s.probe, o) })
 }
 
 // plugin writes a shell script, and returns a command that calls it as libcni would.

@@ -241,19 +241,19 @@ func (o *observed) lost() (n uint64) {
 func TestAccountsGoWithTheirRoots(t *testing.T) {
 	cmd := plugin(t, "several", "(sleep 0.05; true) & read go; wait")
 	goes := harness.Must(cmd.StdinPipe())(t)
-	observeProbe(t, Options{}, func(p *Probe, o *observed) {
+	observe(t, func(o *observed) {
 		harness.Check(t, cmd.Start())
-		harness.Until(t, "it has an account", func() bool { return accountsOf(p, o) == 1 })
+		harness.Until(t, "it has an account", func() bool { return accountsOf(o) == 1 })
 		_, err := goes.Write([]byte("on\n"))
 		harness.Check(t, errors.Join(err, cmd.Wait()))
-		harness.Equal(t, accountsOf(p, o), 0, "accounts afterwards")
+		harness.Equal(t, accountsOf(o), 0, "accounts afterwards")
 	})
 }
 
-func accountsOf(p *Probe, o *observed) (n int) {
+func accountsOf(o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, _ *kernel.LifeAccount) {
+	kernel.Each(o.probe.kernel.Life.Accounts, func(root *kernel.Key, _ *kernel.LifeAccount) {
 		if o.ours.Mine(kernel.ProcessOf(*root)) {
 			n++
 		}

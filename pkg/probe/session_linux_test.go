@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
@@ -20,6 +21,8 @@ import (
 func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 	dir := t.TempDir()
 	address, forged := filepath.Join(dir, "agent.sock"), plugin(t, "forged", "true")
+	anchors := anchor.New()
+	probing := ownProbing(t, Options{Anchors: anchors})
 	environment := "'" + strings.Join(forged.Env, "' '") + "'"
 	for name, enters := range map[string]string{
 		"as every OCI runtime does": "setsid --wait unshare --mount ",
@@ -36,7 +39,8 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 			}
 			_ = os.Remove(address)
 			agent := startAgent(t, address, runs+"="+outer)
-			o := observeProbe(t, Options{Anchors: serving(t, agent.Pid)}, func(_ *Probe, o *observed) {
+			anchors.Serves("/run/test.sock", agent.Pid)
+			o := probing.observe(t, func(o *observed) {
 				o.agents = []int{agent.Pid}
 				harness.Check(t, acting(t, "dial", "unix "+address).Run())
 			})
