@@ -288,7 +288,7 @@ type server struct {
 	out              *bufio.Reader
 }
 
-// serve starts a server, which answers at once or does what it is told.
+// serve starts a server, which answers at once or follows commands.
 func serve(t *testing.T, network, address string, atOnce bool) *server {
 	t.Helper()
 	cmd := actCmd(t, "server", network+" "+address, nil)
