@@ -155,8 +155,8 @@ func listening(t *testing.T, network, address, says string) {
 // answered calls an agent without a plugin: then it and those that it asks are connected.
 func answered(t *testing.T, address string) {
 	t.Helper()
-	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
-	c := harness.Must(net.Dial("unix", address))(t)
+	var c net.Conn
+	harness.Eventually(t, func() (err error) { c, err = net.Dial("unix", address); return err })
 	defer c.Close()
 	harness.Must(c.Read(make([]byte, 1)))(t)
 }
