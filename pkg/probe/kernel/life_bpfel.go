@@ -39,7 +39,8 @@ const (
 	LifeBeliefSHARE_TAKEN LifeBelief = 1
 	LifeBeliefSHARE_LEFT  LifeBelief = 2
 	LifeBeliefOUTCASTS    LifeBelief = 3
-	LifeBeliefBELIEFS     LifeBelief = 4
+	LifeBeliefSTARTING    LifeBelief = 4
+	LifeBeliefBELIEFS     LifeBelief = 5
 )
 
 type LifeCall struct {
@@ -138,6 +139,7 @@ const (
 	LifeFlagFLAG_SCRIPT   LifeFlag = 4
 	LifeFlagFLAG_ARGS_CUT LifeFlag = 8
 	LifeFlagFLAG_ENV_CUT  LifeFlag = 16
+	LifeFlagFLAG_START    LifeFlag = 32
 )
 
 type LifeForkEvent struct {
@@ -207,6 +209,11 @@ type LifeProcess struct {
 	Said      uint32
 }
 
+type LifeSandbox struct {
+	_  structs.HostLayout
+	Id [16]uint8
+}
+
 type LifeScratch struct {
 	_         structs.HostLayout
 	Event     LifeExecEvent
@@ -215,7 +222,7 @@ type LifeScratch struct {
 	Off       uint32
 	Found     uint32
 	Continued uint32
-	_         [4]byte
+	Container uint32
 }
 
 type LifeServer struct {
@@ -229,6 +236,21 @@ type LifeSlip struct {
 	_    structs.HostLayout
 	Slip int64
 	At   int64
+}
+
+type LifeStart struct {
+	_      structs.HostLayout
+	Self   LifeTaskKey
+	Parent LifeTaskKey
+	Root   LifeTaskKey
+	Of     LifeSandbox
+	Cpu    uint64
+	Delay  uint64
+	Since  uint64
+	Mounts uint32
+	Depth  uint8
+	Told   uint8
+	Pad    uint16
 }
 
 type LifeTaskKey struct {
@@ -259,10 +281,12 @@ const (
 	LifeMapLosses        = "losses"
 	LifeMapOutcasts      = "outcasts"
 	LifeMapProcesses     = "processes"
+	LifeMapSandboxes     = "sandboxes"
 	LifeMapScratches     = "scratches"
 	LifeMapServers       = "servers"
 	LifeMapSlips         = "slips"
 	LifeMapSlots         = "slots"
+	LifeMapStarts        = "starts"
 	LifeProgOnExec       = "on_exec"
 	LifeProgOnExit       = "on_exit"
 	LifeProgOnFork       = "on_fork"
@@ -356,10 +380,12 @@ type LifeMapSpecs struct {
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
 	Outcasts  *ebpf.MapSpec `ebpf:"outcasts"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
+	Sandboxes *ebpf.MapSpec `ebpf:"sandboxes"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
 	Servers   *ebpf.MapSpec `ebpf:"servers"`
 	Slips     *ebpf.MapSpec `ebpf:"slips"`
 	Slots     *ebpf.MapSpec `ebpf:"slots"`
+	Starts    *ebpf.MapSpec `ebpf:"starts"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -423,10 +449,12 @@ type LifeMaps struct {
 	Losses    *ebpf.Map `ebpf:"losses"`
 	Outcasts  *ebpf.Map `ebpf:"outcasts"`
 	Processes *ebpf.Map `ebpf:"processes"`
+	Sandboxes *ebpf.Map `ebpf:"sandboxes"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
 	Servers   *ebpf.Map `ebpf:"servers"`
 	Slips     *ebpf.Map `ebpf:"slips"`
 	Slots     *ebpf.Map `ebpf:"slots"`
+	Starts    *ebpf.Map `ebpf:"starts"`
 }
 
 func (m *LifeMaps) Close() error {
@@ -442,10 +470,12 @@ func (m *LifeMaps) Close() error {
 		m.Losses,
 		m.Outcasts,
 		m.Processes,
+		m.Sandboxes,
 		m.Scratches,
 		m.Servers,
 		m.Slips,
 		m.Slots,
+		m.Starts,
 	)
 }
 

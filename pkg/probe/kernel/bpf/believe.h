@@ -29,6 +29,7 @@ enum belief {
 	SHARE_TAKEN,
 	SHARE_LEFT,
 	OUTCASTS, /* their number */
+	STARTING, /* … of processes that start sandboxes */
 	BELIEFS,
 };
 

@@ -127,11 +127,23 @@ struct inode {
 };
 
 struct vfsmount;
-struct dentry;
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
 
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path pwd;
 };
 
 struct file {
@@ -188,6 +200,7 @@ struct task_struct {
 	__u64 start_time;
 	__u64 start_boottime; /* 5.5 */
 	const struct cred *cred;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;

@@ -43,15 +43,6 @@ struct task_struct___x86 {
 	struct thread_info___x86 thread_info;
 };
 
-struct qstr {
-	const unsigned char *name;
-};
-
-struct dentry {
-	struct dentry *d_parent;
-	struct qstr d_name;
-};
-
 struct vfsmount {
 	struct dentry *mnt_root;
 };

@@ -35,6 +35,7 @@ volatile const __s32 root_share = 0; /* part of a table for one root */
 #include "habit.h"
 #include "search.h"
 #include "scan.h"
+#include "start.h"
 
 /* For bpf2go's Go types. */
 const struct fork_event *unused_fork __attribute__((unused));
@@ -156,6 +157,7 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!up) {
 		if (is_outcast(parent))
 			cast_out(child, false);
+		fork_start(parent, child);
 		return 0;
 	}
 	key_of(child, &p.self);
@@ -297,6 +299,8 @@ static __always_inline int ran(struct task_struct *task, struct process *p, stru
 	e->caller = p->caller;
 	if (root)
 		e->h.flags |= FLAG_ROOT;
+	if (root && p->caller == CALLER_RUNTIME)
+		note_sandbox(s);
 	if (trusted)
 		e->h.flags |= FLAG_TRUSTED;
 	e->h.kind = KIND_EXEC;
@@ -332,8 +336,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 {
 	__u32 tgid = task->tgid, zero = 0;
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct start *start = p ? 0 : start_of(tgid);
 	__u64 has = rights(task);
 	struct scratch *s;
+	bool maybe;
 
 	if (!p)
 		runs_by_habit(task);
@@ -342,7 +348,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 		p = 0;
 	}
 	/* Cheap tests first: this runs for every exec of the node. */
-	if (!p && !may_be_believed(task, has))
+	if (!p && !start && !may_be_believed(task, has))
 		return 0;
 	s = bpf_map_lookup_elem(&scratches, &zero);
 	if (!s)
@@ -350,13 +356,20 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	s->event.h.flags = 0;
 	s->off = 0;
 	/* Whether it is a plugin is in its environment. */
-	if (!p && !may_be_plugin(task, s))
+	maybe = p || may_be_plugin(task, s);
+	if (!maybe && !start)
+		start = begin_start(task);
+	if (!maybe && !start)
 		return 0;
 	read_file(bprm, s);
 	read_args(task, s);
-	scan_env(task, s);
+	if (maybe)
+		scan_env(task, s);
 	hold(); /* not earlier: until Linux 6.15 a held program may not call a global function, as these do */
-	ran(task, p, s, has);
+	if (start && !(maybe && s->found))
+		run_start(task, start, &s->event, s->off);
+	else
+		ran(task, p, s, has);
 	let_go();
 	return 0;
 }
@@ -370,6 +383,7 @@ int HELD_PROG(on_exit, struct task_struct *task)
 	__u32 tid = task->pid;
 
 	forget_outcast(task); /* a called server is followed all the same */
+	exit_start(task);
 	if (!found)
 		return 0;
 	if (!bpf_map_delete_elem(&calls, &tid)) {

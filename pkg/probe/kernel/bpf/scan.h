@@ -3,13 +3,15 @@
 #pragma once
 
 /* Decides by a variable's first eight bytes. */
-static __always_inline bool wanted(const __u8 *var, __u32 *command)
+static __always_inline bool wanted(const __u8 *var, struct scratch *s)
 {
 	__u32 w[3];
 
 	__builtin_memcpy(w, var, sizeof(w));
 	if (w[0] == WORD4('C', 'N', 'I', '_')) {
-		*command |= w[1] == WORD4('C', 'O', 'M', 'M') && w[2] == WORD4('A', 'N', 'D', '=');
+		s->found |= w[1] == WORD4('C', 'O', 'M', 'M') && w[2] == WORD4('A', 'N', 'D', '=');
+		if (w[1] == WORD4('C', 'O', 'N', 'T') && w[2] == WORD4('A', 'I', 'N', 'E'))
+			s->container = s->off;
 		return true;
 	}
 	return w[0] == WORD4('T', 'R', 'A', 'C') &&
@@ -47,7 +49,7 @@ __noinline int scan_stretch(void)
 		/* Some kernels (6.1) count no NUL for an empty string. */
 		if (n == 0)
 			n = 1;
-		if (!s->continued && wanted(var, &s->found))
+		if (!s->continued && wanted(var, s))
 			s->off = off + n;
 		/* A piece that fills the buffer was cut: continue behind it, and skip everything
 		 * up to a NUL. */
@@ -67,6 +69,7 @@ static __always_inline void scan_env(struct task_struct *task, struct scratch *s
 	s->end = READ(mm, env_end);
 	s->continued = 0;
 	s->found = 0;
+	s->container = 0;
 	for (int i = 0; i < VARS_MAX / STRETCH; i++)
 		if (!scan_stretch())
 			break;

@@ -8,6 +8,7 @@ struct scratch {
 	__u32 off;      /* the next free byte of event.data */
 	__u32 found;    /* CNI_COMMAND was seen */
 	__u32 continued; /* the last piece was part of a longer variable */
+	__u32 container; /* where CNI_CONTAINERID is in event.data; 0: nowhere */
 };
 
 /* An exec event exceeds a BPF stack. One per CPU is enough: only on_exec uses it, which never

@@ -16,6 +16,7 @@ enum flag {
 	FLAG_SCRIPT = 1 << 2,    /* an interpreter runs the file */
 	FLAG_ARGS_CUT = 1 << 3,  /* arguments longer than ARGS_MAX */
 	FLAG_ENV_CUT = 1 << 4,   /* environment longer than the searched part */
+	FLAG_START = 1 << 5,     /* a process of a sandbox's start */
 };
 
 /* Why a run is trusted, see believe.h. */
