@@ -26,6 +26,8 @@ const (
 	KindWait            = "wait"             // `sleep`, `system call`, `stopped`, `frozen`, `poll for file`
 	KindFirstConnection = "first_connection" // `first connection`
 	KindWorkAfter       = "work_after"       // `work after ADD`
+	KindStart           = "start"            // `sandbox start`
+	KindStep            = "step"             // `runc create`
 	KindOutage          = "outage"           // `node network not ready`
 	KindTest            = "test"             // `cniscope doctor`
 )
@@ -335,6 +337,11 @@ func SecondIP(v string) attribute.KeyValue { return SecondIPKey.String(v) }
 const RuntimeHandlerKey = attribute.Key("runtime.handler")
 
 func RuntimeHandler(v string) attribute.KeyValue { return RuntimeHandlerKey.String(v) }
+
+// StepKey is cniscope.step: `shim`, `oci_runtime`, `hook` (OCI) or `command`.
+const StepKey = attribute.Key("cniscope.step")
+
+func Step(v string) attribute.KeyValue { return StepKey.String(v) }
 
 // HiddenArgumentsKey is cniscope.hidden_arguments: Number of arguments that the allow-list held back.
 const HiddenArgumentsKey = attribute.Key("cniscope.hidden_arguments")

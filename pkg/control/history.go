@@ -21,6 +21,9 @@ const (
 	Late Result = "late"
 )
 
+// Start is the Command of a slow or failed start.
+const Start = "RunPodSandbox"
+
 // Line summarizes an operation. Of several calls, Command, IfName, Network and Plugin are of the failed, else a
 // slow, else the longest one.
 type Line struct {

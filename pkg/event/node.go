@@ -36,9 +36,16 @@ type Sandbox struct {
 	PID            uint32            `json:"pid,omitempty"`  // of its first process
 	Late           int64             `json:"late,omitempty"` // ns from that start to this report, if long
 	Plugins        []Actor           `json:"nri_plugins,omitempty"`
-	// Span of the NRI call (containerd >= 2.2): a link, not a parent, because it begins after CNI.
+	// Of the NRI call: a link, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
+
+// States of awaited NRI plugins.
+const (
+	NRIAnswered AgentState = "answered"
+	NRICut      AgentState = "cut" // disconnected
+	NRIExited   AgentState = "exited"
+)
 
 // Above is a span of the runtime, reported seconds later. It is the parent of those CNI calls of a sandbox that have no
 // other parent.

@@ -4,6 +4,7 @@ var processKinds = map[string]Body{
 	"exec": &Exec{},
 	"fork": &Fork{},
 	"exit": &Exit{},
+	"step": &Step{},
 }
 
 // Fork reports a fork in a plugin's tree.
@@ -90,6 +91,34 @@ type Exit struct {
 	Unseen bool `json:"unseen,omitempty"`
 }
 
+// Step is a program of a sandbox's start, at its exit.
+type Step struct {
+	Process   Process  `json:"process"`
+	Parent    Process  `json:"parent"`
+	PID       uint32   `json:"pid"`
+	Started   int64    `json:"started"`
+	SandboxID string   `json:"sandbox_id"`
+	Kind      StepKind `json:"kind"`
+	Name      string   `json:"name"`
+	Verb      string   `json:"verb,omitempty"`    // "create"
+	Systemd   bool     `json:"systemd,omitempty"` // its cgroups
+
+	Code   uint32 `json:"code,omitempty"`
+	Signal string `json:"signal,omitempty"`
+	Used   Usage  `json:"used,omitzero"`
+}
+
+// StepKind is a program's part in a sandbox's start.
+type StepKind string
+
+// Kinds of steps.
+const (
+	StepShim    StepKind = "shim"
+	StepRuntime StepKind = "oci_runtime"
+	StepHook    StepKind = "hook"
+	StepCommand StepKind = "command"
+)
+
 // Usage is a process's consumption since its fork, in ns.
 type Usage struct {
 	CPU int64 `json:"cpu,omitempty"`
@@ -119,3 +148,4 @@ type Pod struct {
 func (b *Fork) Doer() Process { return b.Parent }
 func (b *Exec) Doer() Process { return b.Process }
 func (b *Exit) Doer() Process { return b.Process }
+func (b *Step) Doer() Process { return b.Process }

@@ -28,6 +28,10 @@ func (h *History) Take(r pipeline.Result) {
 		if r.Late {
 			h.Add(late(r))
 		}
+	case *pipeline.Started:
+		if r.Verdict != nil {
+			h.Add(started(r))
+		}
 	case *pipeline.Judged:
 		if r.Operation.ContainerID == "" {
 			return
@@ -145,6 +149,19 @@ func late(c *pipeline.Connected) control.Line {
 	}
 	if v := c.Verdict; v != nil {
 		l.Cause, l.Verdict, l.Remedy, l.Certain = string(v.Cause), v.Says, v.Remedy, v.Certain
+	}
+	return l
+}
+
+func started(s *pipeline.Started) control.Line {
+	l := control.Line{
+		Time:      time.Unix(0, s.Wall+s.To-s.Mono),
+		Namespace: s.Pod.Namespace, Pod: s.Pod.Name, PodUID: s.Pod.UID, Sandbox: s.ContainerID,
+		Command: control.Start, Duration: s.Took, Result: control.Slow, TraceID: traceID(s.ID), Error: s.Failed,
+		Cause: string(s.Verdict.Cause), Verdict: s.Verdict.Says, Remedy: s.Verdict.Remedy, Certain: true,
+	}
+	if s.Failed != "" {
+		l.Result = control.Failed
 	}
 	return l
 }

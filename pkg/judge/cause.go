@@ -32,7 +32,7 @@ func (c Cause) About() About {
 
 // Causes lists all causes.
 func Causes() []About {
-	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere())
+	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere(), causesOfStarts())
 }
 
 // Account is how the time of one kind is reported.

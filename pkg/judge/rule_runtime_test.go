@@ -1,11 +1,8 @@
 package judge
 
 import (
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -29,29 +26,4 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			cause: CauseFailed, says: `^plugin bridge exited 1$`,
 		},
 	})
-}
-
-// Without another NRI plugin, the runtime itself was late.
-func TestALateReportOfNRI(t *testing.T) {
-	plugins := []event.Actor{{PID: 7, Name: "sleeper"}}
-	for name, test := range map[string]struct {
-		sandbox      event.Sandbox
-		says, remedy string
-	}{
-		"in time":        {event.Sandbox{Plugins: plugins}, "", ""},
-		"another plugin": {event.Sandbox{Late: int64(2 * time.Second), Plugins: plugins}, "NRI reported the sandbox 2s after its process began: the runtime waits for each NRI plugin in turn, and also calls sleeper (pid 7)", "read what sleeper (pid 7) logged"},
-		"no other":       {event.Sandbox{Late: int64(2 * time.Second)}, "NRI reported the sandbox 2s after its process began", CauseRuntime.remedy()},
-	} {
-		v := Late(&test.sandbox)
-		if test.says == "" {
-			if v != nil {
-				t.Errorf("%s: %+v", name, v)
-			}
-			continue
-		}
-		plain(t, v.Remedy)
-		if v.Says != test.says || !strings.HasPrefix(v.Remedy, test.remedy) {
-			t.Errorf("%s: %+v", name, v)
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// latecomers has looks directed at pods without a first connection, and logs late ones.
+// latecomers logs late first connections.
 type latecomers struct {
 	log   *slog.Logger
 	node  string

@@ -33,7 +33,7 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	n.pids = func() ([]int, error) { searches++; return procfs.All() }
 	defer connect().Close() // cniscope itself
 	for range 3 {
-		if found := n.list(); len(found) != 0 || searches != 0 {
+		if found := n.list(0); len(found) != 0 || searches != 1 {
 			t.Fatalf("alone: %v after %d searches", found, searches)
 		}
 	}
@@ -43,13 +43,13 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	harness.Check(t, plugin.Start())
 	harness.Check(t, other.Close())
 	for range 3 {
-		if found := n.list(); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 1 {
+		if found := n.list(0); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 2 {
 			t.Errorf("beside another: %v after %d searches", found, searches)
 		}
 	}
 	harness.Check(t, plugin.Process.Kill())
 	_ = plugin.Wait()
-	if found := n.list(); len(found) != 0 || searches != 1 {
+	if found := n.list(0); len(found) != 0 || searches != 3 {
 		t.Errorf("alone again: %v after %d searches", found, searches)
 	}
 }

@@ -2,10 +2,10 @@
 
 package node
 
-import "github.com/cniscope/cniscope/pkg/event"
+import "github.com/cniscope/cniscope/pkg/nri"
 
 type nriPlugins struct{}
 
 func newNRIPlugins(string) nriPlugins { return nriPlugins{} }
 
-func (nriPlugins) list() []event.Actor { return nil }
+func (nriPlugins) list(int) []nri.Other { return nil }

@@ -48,6 +48,7 @@ type observer struct {
 	log      *slog.Logger
 	sources  []source.Source
 	started  *source.Started // nil without NRI
+	nri      *nri.Plugin
 	relay    *relay.Relay
 	programs *programs.Source
 	firsts   *firstconn.Source
@@ -74,7 +75,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
 		Connected: runtime.Tell, Anchors: anchors, Plugins: newNRIPlugins(o.NRI.Socket).list,
 	})
-	n.started = source.Start(ctx, log, plugin)
+	n.started, n.nri = source.Start(ctx, log, plugin), plugin
 	n.sources = append(n.sources, n.started)
 	select {
 	case <-plugin.Attempted():
@@ -216,6 +217,9 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 		choose(e, n.labels)
 		known.Tell(e)
 		n.programs.Tell(e)
+		if s, is := e.Body.(*event.Step); is && s.Verb == "create" && n.nri != nil {
+			n.nri.Await(s.SandboxID)
+		}
 		take(e)
 	}, n.sources...)
 }

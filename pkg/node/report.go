@@ -19,7 +19,7 @@ type lines struct {
 
 func (lines) Wants(body event.Body) bool {
 	switch body.(type) {
-	case *event.Degraded, *event.Readiness, *event.Lost, *event.Sandbox:
+	case *event.Degraded, *event.Readiness, *event.Lost:
 		return true
 	}
 	return false
@@ -31,6 +31,8 @@ func (l lines) Result(r pipeline.Result) {
 		l.hung(r)
 	case *pipeline.After:
 		l.after(r)
+	case *pipeline.Started:
+		l.started(r)
 	case *pipeline.Outage:
 		l.outage(r)
 	case *pipeline.Judged:
@@ -109,6 +111,17 @@ func (l lines) after(a *pipeline.After) {
 		"trace_id", hex.EncodeToString(a.ID[:]))
 }
 
+func (l lines) started(s *pipeline.Started) {
+	message := "sandbox started slowly"
+	if s.Failed != "" {
+		message = "sandbox start failed"
+	}
+	if v := s.Verdict; v != nil {
+		l.log.Warn(message, "pod", s.Pod.Namespace+"/"+s.Pod.Name, "node", l.node, "took", text.Round(s.Took),
+			"verdict", v.Says, "cause", v.Cause, "remedy", v.Remedy, "trace_id", hex.EncodeToString(s.ID[:]))
+	}
+}
+
 func (l lines) outage(o *pipeline.Outage) {
 	fields := []any{
 		"node", l.node,
@@ -134,11 +147,6 @@ func (l lines) Event(e event.Event) {
 		if b.Overdue {
 			l.log.Warn("the node's network is still not ready",
 				"reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
-		}
-	case *event.Sandbox:
-		if v := judge.Late(b); v != nil {
-			l.log.Warn("sandbox reported late", "pod", b.Pod.Namespace+"/"+b.Pod.Name, "node", l.node, "verdict", v.Says,
-				"cause", v.Cause, "remedy", v.Remedy)
 		}
 	case *event.Lost:
 		if b.OfProcesses() {

@@ -123,7 +123,7 @@ func remedy(err error, socket string) string {
 	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
 }
 
-// backoff returns a randomized delay, so that not all plugins reconnect at once.
+// backoff is random, so that not all plugins reconnect at once.
 func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
 	delay := limit
 	if failures < 16 { // avoids an overflow

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// handlers are a session's NRI handlers. The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
+// handlers are a session's NRI handlers. All runtimes since NRI 0.8.0 have these events.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32

@@ -1,12 +1,10 @@
 // Package nri is the source of a sandbox's identity and lifecycle, a Node Resource Interface plugin.
 //
-// It never blocks or fails a pod. The runtime calls handlers one after another under locks of the node: each
-// millisecond delays every pod, an error fails the pod, and a timeout of 2 s disconnects the plugin. So a handler
-// copies bounded fields into a bounded queue, recovers panics and returns nil.
+// It never blocks or fails a pod. The runtime calls handlers under locks of the node: each millisecond delays every
+// pod, an error fails the pod, and a timeout of 2 s disconnects the plugin.
 //
-// An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin inherits
-// a socket and exits with its runtime. If only disconnected, it uses the external socket, but a containerd that
-// disconnected it kills it at the next request.
+// A pre-installed plugin inherits a socket and exits with its runtime. If only disconnected, it uses the external
+// socket.
 package nri
 
 import (
@@ -31,7 +29,7 @@ import (
 // Name and index of an external plugin; a pre-installed one has them in its file name.
 const (
 	name  = "cniscope"
-	index = "90" // late, so other plugins need not wait for it
+	index = "90" // late
 )
 
 // defaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
@@ -43,10 +41,10 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 // Options may be empty.
 type Options struct {
 	// Plugins lists other NRI plugins.
-	Plugins func() []event.Actor
+	Plugins func(runtime int) []Other
 	Socket  string
 	Queue   int
-	// Receives a pre-installed plugin's configuration; may be slow.
+	// Receives a pre-installed plugin's configuration.
 	Configure func(text string) error
 	// Called at each registration, in its own goroutine.
 	Connected func(name, version string)
@@ -63,8 +61,6 @@ type Plugin struct {
 	attempted    chan struct{}
 	attempt      func()
 	panicOnce    sync.Once
-	others       []event.Actor
-	listed       int64
 
 	connected  atomic.Bool
 	runtimePID atomic.Int64
@@ -72,6 +68,7 @@ type Plugin struct {
 	received   atomic.Uint64
 	panics     atomic.Uint64
 	times      times
+	awaited    awaited
 }
 
 // New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set.
@@ -84,6 +81,7 @@ func New(o Options) *Plugin {
 		preinstalled: os.Getenv(api.PluginSocketEnvVar) != "",
 		pace:         defaultPace,
 		queue:        newQueue(o.Queue),
+		awaited:      awaited{seen: map[string][]Other{}, done: map[string]bool{}},
 		attempted:    attempted,
 		attempt:      sync.OnceFunc(func() { close(attempted) }),
 	}

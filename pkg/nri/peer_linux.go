@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// processEnded waits until a process exits; false if ctx ends first. Process 0 is the parent.
+// processEnded waits until a process exits; false if ctx ends first. 0 is the parent.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {
@@ -37,7 +37,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// pidfdEnded waits in the poller, since a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
+// pidfdEnded waits in the poller. !ok means unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -55,7 +55,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// orphaned polls for a new parent, because a seccomp profile may forbid pidfds; false if ctx ends first.
+// orphaned polls for a new parent, because seccomp may forbid pidfds.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {
@@ -71,6 +71,12 @@ func orphaned(ctx context.Context, parent int) bool {
 const slow = time.Second
 
 func (p *Plugin) late(s *event.Sandbox, reported int64) {
+	before := p.take(s.ID)
+	defer func() {
+		if p.options.Plugins != nil && (before != nil || s.Late != 0) {
+			s.Plugins = compare(before, p.others(), func(o Other) bool { return procfs.Alive(int(o.PID), o.Start) })
+		}
+	}()
 	stat, err := procfs.StatOf(int(s.PID))
 	if err != nil || s.PID == 0 || !strings.Contains(procfs.Groups(int(s.PID)), s.ID) { // of another PID namespace
 		return
@@ -78,9 +84,5 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
 	if took := reported - began; took > int64(slow) {
 		s.Late = took
-		if p.options.Plugins != nil && (p.listed == 0 || reported-p.listed >= int64(slow)) {
-			p.others, p.listed = p.options.Plugins(), reported
-		}
-		s.Plugins = p.others
 	}
 }

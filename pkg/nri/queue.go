@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// queue decouples the handlers, which must not block, from the sink, which may.
 type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64
@@ -47,8 +46,7 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx); earlier, it might take the handler's
-// CPU.
+// pokeAfter wakes the pump after ctx's call was answered: earlier, it might take the handler's CPU.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()

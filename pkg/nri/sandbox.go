@@ -43,7 +43,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// some copies up to maxLabels values, any of a larger map: sorting would delay pods.
+// some copies up to maxLabels values.
 func some(all map[string]string, prefix string) map[string]string {
 	var out map[string]string
 	for key, value := range all {
@@ -82,7 +82,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf returns the trace context that containerd 2.2 and later send.
+// traceOf returns the context that containerd 2.2 sends.
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

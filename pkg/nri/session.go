@@ -28,7 +28,6 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// session returns a non-nil error when the connection ends.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -81,8 +80,7 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	return options
 }
 
-// start abandons a Start that waits for Configure too long: the stub ignores its context (nri v0.12.5
-// pkg/stub/stub.go:483).
+// start abandons a Start that waits for Configure too long: the stub ignores its context.
 func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) error {
 	started := make(chan error, 1)
 	go func() { started <- s.Start(withTTRPCLog(ctx, p.options.Log)) }()
@@ -104,8 +102,7 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start with a closed connection return: Start waits for Configure, so release calls that, and the
-// handler returns errAbandoned. The gate permits one such call.
+// release makes a Start with a closed connection return, by a call of Configure that returns errAbandoned.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
@@ -132,7 +129,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits shortly for options and sandboxes, because the runtime may hold a lock of the node until then.
+// settle waits for options and sandboxes: the runtime may hold a lock until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()

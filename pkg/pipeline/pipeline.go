@@ -75,6 +75,13 @@ func (p *Pipeline) later(take func(Result)) {
 		v := judge.Connected(c)
 		take(&Connected{c, v, p.builder.Connected(c, v)})
 	}
+	for _, s := range p.timeline.Pods().Started() {
+		r := &Started{Start: s, Started: p.Judge.Start(s)}
+		if !s.Dropped {
+			r.Trace = p.builder.Start(s, r.Started)
+		}
+		take(r)
+	}
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
 		take(&After{a, j.Says, p.builder.After(a, j)})

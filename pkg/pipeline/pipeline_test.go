@@ -140,7 +140,9 @@ func sound(t *testing.T, r Result) {
 	over, is := r.(*Judged)
 	if !is {
 		_, after := r.(*After)
-		if n := len(r.Drawn().Spans.ScopeSpans[0].Spans); n != 1 && !after {
+		if s, is := r.(*Started); is && s.Spans == nil {
+			return
+		} else if n := len(r.Drawn().Spans.ScopeSpans[0].Spans); n != 1 && !after && !is {
 			t.Errorf("a mark has %d spans", n)
 		}
 		return

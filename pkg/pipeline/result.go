@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After or *Outage.
+// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After, *Started or *Outage.
 type Result interface {
 	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace
@@ -57,6 +57,13 @@ type Connected struct {
 type After struct {
 	model.After
 	Says string
+	trace.Trace
+}
+
+// Started is a sandbox's start.
+type Started struct {
+	model.Start
+	judge.Started
 	trace.Trace
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// afterMax bounds an agent's programs per pod after its ADD, afterImages these and descendants.
+	// afterImages includes descendants.
 	afterMax    = 16
 	afterImages = 64
 )
@@ -33,8 +33,7 @@ type finishedSetup struct {
 	ended    []*model.Image
 }
 
-// After returns the process for a program that an agent runs after a pod's ADD. The program must name the pod: time
-// alone is no evidence.
+// After returns the process for a program that an agent runs after an ADD. The program must name the pod.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil

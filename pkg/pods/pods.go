@@ -1,5 +1,4 @@
-// Package pods follows pods outside of operations: NRI's sandboxes, first connections, agents' work after an ADD,
-// and outages of the node network.
+// Package pods follows pods outside of operations, and outages.
 package pods
 
 import (
@@ -20,6 +19,7 @@ type Pods struct {
 	sandboxes
 	firsts
 	afters
+	starts
 	outages
 }
 
@@ -28,6 +28,7 @@ func New(operations int, late time.Duration, abandon func(*active.Operation)) *P
 	return &Pods{
 		sandboxes: sandboxes{limit: 4 * operations, known: map[string]*Sandbox{}},
 		firsts:    firsts{limit: operations, late: late, namespaces: map[string]*namespace{}},
+		starts:    starts{limit: operations, known: map[string]*start{}},
 		afters:    afters{limit: operations, known: map[string]*finishedSetup{}, abandon: abandon},
 	}
 }
@@ -36,12 +37,14 @@ func New(operations int, late time.Duration, abandon func(*active.Operation)) *P
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
+	p.starts.leave(now, op)
 }
 
 // Forget drops a closed operation's state for Connected and Afters.
 func (p *Pods) Forget(op model.Key) {
 	p.firsts.forget(op)
 	p.afters.forget(op)
+	p.starts.drop(op)
 }
 
 // Expire stops waiting after the deadlines.
@@ -50,10 +53,14 @@ func (p *Pods) Expire(now int64) {
 	p.expire(now)
 }
 
+// Finish ends complete starts.
+func (p *Pods) Finish(now int64) { p.finish(now, p.Sandbox) }
+
 // Flush ends all waits.
 func (p *Pods) Flush(now int64) {
 	p.firsts.flush(math.MaxInt64)
 	p.afters.flush(now)
+	p.finish(math.MaxInt64, p.Sandbox)
 }
 
 // Connected returns, once and in order, first connections after setups closed.
@@ -107,6 +114,7 @@ type Sandbox struct {
 	told    int64
 	Ran     bool  // reported as running
 	Since   int64 // of the first such report
+	first   *event.Sandbox
 	removed int64
 }
 
@@ -131,7 +139,7 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 		known.removed = now
 	case event.SandboxRunning, event.SandboxPresent:
 		if !known.Ran {
-			known.Since = now
+			known.Since, known.first = now, s
 		}
 		known.Ran = true
 		return true

@@ -13,6 +13,9 @@ import (
 // TracerOf returns the PID of a tracer; 0 if none is visible.
 func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")) }
 
+// Writes counts a process's calls of write.
+func Writes(pid int) uint64 { return field(path(pid, "io"), "syscw:") }
+
 func field(file, name string) (n uint64) {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

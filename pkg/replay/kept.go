@@ -73,6 +73,8 @@ func (k *kept) keep(r pipeline.Result) error {
 		return k.late(r.Operation, p, spans)
 	case *pipeline.After:
 		return k.late(r.Operation, p, spans)
+	case *pipeline.Started:
+		return k.late(r.Operation, p, spans)
 	}
 	if len(k.latest) >= lateOperations {
 		k.latest = slices.Delete(k.latest, 0, lateOperations/2)

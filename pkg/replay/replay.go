@@ -118,7 +118,7 @@ func (o Options) judged(ctx context.Context, reader *record.Reader, limit watch)
 		switch result.(type) {
 		case *pipeline.Judged:
 			r.All++
-		case *pipeline.Connected, *pipeline.After:
+		case *pipeline.Connected, *pipeline.After, *pipeline.Started:
 		default: // drawn when it ends
 			return nil
 		}

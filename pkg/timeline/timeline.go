@@ -25,6 +25,8 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.exit(e.Time, b)
 	case *event.Sandbox:
 		t.sandbox(e.Time, b)
+	case *event.Step:
+		t.pods.Stepped(e.Time, b)
 	case *event.Above:
 		return t.above(b)
 	case *event.Tick:
@@ -248,6 +250,7 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 		t.pods.Expire(now)
 	}
 	t.pods.ExpireSandboxes(now)
+	t.pods.Finish(now)
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"cmp"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Hung returns a span for a call in progress, which may never get its own.
+// Hung returns a span for a call in progress.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -27,7 +29,7 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	return w.finish(f.Runtime)
 }
 
-// Connected returns a span from an exported ADD's end to its pod's first connection, below the ADD's.
+// Connected returns a span from an exported ADD's end to the first connection, below the ADD's.
 func (b *Builder) Connected(c model.Connected, v *judge.Verdict) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
@@ -40,6 +42,49 @@ func (b *Builder) Connected(c model.Connected, v *judge.Verdict) Trace {
 		add(s, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
 	}
 	return w.finish(c.Runtime)
+}
+
+// Start returns spans beside an exported ADD's.
+func (b *Builder) Start(s model.Start, j judge.Started) Trace {
+	w, where := b.mark(s.Flight)
+	id := b.ids.span(where.trace, "start "+string(s.First), s.Network)
+	outer := w.span(where, id, "sandbox start", s.Network, s.To, attr.KindStart)
+	add(outer, attr.TimeUnexplainedMS(j.Unexplained))
+	if v := j.Verdict; v != nil {
+		add(outer, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
+	}
+	if j.Slow > 0 {
+		w.slow(outer, j.Slow, s.To)
+	}
+	if j.Failed != "" {
+		fail(outer, j.Failed, string(j.Verdict.Cause))
+	}
+	for _, p := range j.Parts {
+		id := b.ids.span(where.trace, "part "+p.Name, p.From)
+		if p.Step == nil {
+			w.span(where.under(outer), id, b.names.Limit(p.Name, "NRI"), p.From, p.To, attr.KindStep)
+			continue
+		}
+		inner := w.step(where.under(outer), p.Name, p.Step, p.To)
+		for _, below := range p.Below {
+			w.step(where.under(inner), below.Name, below, below.End)
+		}
+	}
+	return w.finish(s.Runtime)
+}
+
+func (w *writer) step(where at, name string, s *model.Step, end int64) *tracepb.Span {
+	id := w.ids.span(where.trace, "step "+string(s.Process), s.Started)
+	span := w.span(where, id, w.names.Limit(name, "step"), s.Started, end, attr.KindStep)
+	add(span, attr.Step(string(s.Kind)), semconv.ProcessCommand(s.Name))
+	add(span, semconv.ProcessPID(int(s.PID)), semconv.ProcessExitCode(int(s.Code)))
+	add(span, nonZero(
+		attr.Signal(s.Signal), attr.CPUMS(time.Duration(s.Used.CPU)), attr.RunDelayMS(time.Duration(s.Used.RunDelay)),
+	)...)
+	if s.Failed() {
+		fail(span, judge.Ended(name, s), cmp.Or(s.Signal, strconv.Itoa(int(s.Code))))
+	}
+	return span
 }
 
 // After returns spans of an agent's work after an ADD, below the ADD's.

@@ -152,7 +152,7 @@ func podOf(l control.Line) string {
 
 func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l control.Line) error {
 	look := showOptions{color: w.color, all: l.Command == "DEL" || l.IfName == "lo"}.look(out)
-	if l.Result == control.Slow || l.Result == control.Failed {
+	if l.Command != control.Start && (l.Result == control.Slow || l.Result == control.Failed) {
 		raw, err := r.Spans(ctx, l.TraceID)
 		if err == nil {
 			spans, err := digest.Spans(raw)
@@ -175,14 +175,17 @@ func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l contro
 
 func describe(l control.Line) string {
 	var b strings.Builder
-	call, took := strings.TrimSpace(l.Command+" "+l.IfName), text.Round(l.Duration)
+	call, took := strings.TrimSpace("CNI "+l.Command+" "+l.IfName), text.Round(l.Duration)
+	if l.Command == control.Start {
+		call = l.Command
+	}
 	switch {
 	case l.Result == control.Late:
-		fmt.Fprintf(&b, "%s  first connection late: %s after CNI %s\n", podOf(l), took, call)
+		fmt.Fprintf(&b, "%s  first connection late: %s after %s\n", podOf(l), took, call)
 	case took == 0: // no plugin ran
-		fmt.Fprintf(&b, "%s  CNI %s  %s\n", podOf(l), call, l.Result)
+		fmt.Fprintf(&b, "%s  %s  %s\n", podOf(l), call, l.Result)
 	default:
-		fmt.Fprintf(&b, "%s  CNI %s  %s: %s\n", podOf(l), call, l.Result, took)
+		fmt.Fprintf(&b, "%s  %s  %s: %s\n", podOf(l), call, l.Result, took)
 	}
 	if says := cmp.Or(l.Verdict, l.Error); says != "" {
 		fmt.Fprintf(&b, "  %s\n", says)

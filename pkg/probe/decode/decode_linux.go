@@ -27,6 +27,7 @@ func New(o Options) *Decoder {
 		holders:   map[uint32]*holder{},
 		links:     names{},
 		sandboxes: evidence.Sandboxes{},
+		steps:     steps{},
 		seed:      maphash.MakeSeed(),
 	}
 }
@@ -35,6 +36,9 @@ func New(o Options) *Decoder {
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
+	}
+	if len(raw) > 1 && kernel.LifeFlag(raw[1])&kernel.LifeFlagFLAG_START != 0 {
+		return d.start(raw)
 	}
 	e, asked, err := d.life(raw)
 	if err != nil {

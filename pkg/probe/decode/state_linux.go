@@ -44,6 +44,7 @@ type Decoder struct {
 	seed   maphash.Seed
 	forks  kernel.LifeForkEvent
 	execs  kernel.LifeExecEvent
+	steps  steps
 	calls  kernel.InsideCallEvent
 }
 

@@ -1,0 +1,246 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Causes of a slow or failed start of a sandbox.
+const (
+	CauseShim       Cause = "shim"
+	CauseOCIRuntime Cause = "oci_runtime"
+	CauseHook       Cause = "oci_hook"
+	CauseNRI        Cause = "nri_plugin"
+)
+
+func causesOfStarts() []About {
+	of := []PartKind{Between}
+	return []About{
+		{
+			CauseShim, "shim", of,
+			"read the runtime's log of that time; if the shim is a wrapper, run it under strace -f -r",
+		},
+		{
+			CauseOCIRuntime, "OCI runtime", of,
+			"run iostat -x 1 and systemd-cgtop while pods start: a disk, systemd or a cgroup delays the OCI runtime, " +
+				"unless the verdict names a program",
+		},
+		{
+			CauseHook, "OCI hook", of,
+			"remove or speed up the hook: each pod waits for it; it is in the runtime's base specification or a CDI file",
+		},
+		{
+			CauseNRI, "NRI plugin", of,
+			"read the plugin's log of that time; speed up its RunPodSandbox or stop it: each pod waits for it",
+		},
+	}
+}
+
+const lateAfter = time.Second // as in pkg/nri
+
+// Started is the judgement of a start.
+type Started struct {
+	Took        time.Duration
+	Slow        time.Duration // exceeded threshold
+	Failed      string
+	Parts       []StartPart
+	Unexplained time.Duration
+	Verdict     *Verdict
+}
+
+// StartPart is a part beside the network; Step is nil for NRI.
+type StartPart struct {
+	Name     string
+	From, To int64
+	Step     *model.Step
+	Below    []*model.Step
+	Cause    Cause
+	says     string
+	own      time.Duration
+}
+
+// Start judges a sandbox's start.
+func (o Options) Start(s model.Start) Started {
+	j := Started{Took: time.Duration(s.To - s.From), Parts: startParts(&s)}
+	at, before := s.Network, "the network was set up"
+	gap := StartPart{Cause: CauseRuntime}
+	idle := func(until int64, next string) {
+		if d := time.Duration(until - at); d > 0 {
+			j.Unexplained += d
+			if d > gap.own {
+				gap.own, gap.says = d, fmt.Sprintf("the runtime ran no program after %s and before %s", before, next)
+			}
+		}
+	}
+	for _, p := range j.Parts {
+		idle(p.From, p.Name)
+		if p.To > at {
+			at, before = p.To, p.Name
+		}
+	}
+	idle(s.To, "NRI reported the sandbox")
+	if beside := time.Duration(s.To - s.Network); o.Call > 0 && beside > o.Call {
+		j.Slow = o.Call
+	} else if s.Sandbox != nil && s.Sandbox.Late > 0 {
+		j.Slow = lateAfter
+	}
+	if v := failedStart(&s, &j); v != nil || j.Slow == 0 {
+		j.Verdict = v
+		return j
+	}
+	most := gap
+	for _, p := range shares(j.Parts) {
+		if p.own > most.own {
+			most = p
+		}
+	}
+	j.Verdict = most.verdict(j.Took)
+	j.Verdict.Says += fmt.Sprintf("; CNI took %s", text.Round(time.Duration(s.Network-s.From)))
+	return j
+}
+
+func (p StartPart) verdict(of time.Duration) *Verdict {
+	says := fmt.Sprintf("%s of %s: %s", text.Round(p.own), text.Round(of), p.says)
+	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: p.Cause.remedy()}
+}
+
+func shares(parts []StartPart) (all []StartPart) {
+	for _, p := range parts {
+		p.own = time.Duration(p.To - p.From)
+		for _, b := range p.Below {
+			took := time.Duration(b.End - b.Started)
+			p.own -= took
+			cause, says := CauseHook, fmt.Sprintf("%s ran OCI hook %s", p.Name, b.Name)
+			if b.Kind != event.StepHook {
+				cause, says = CauseOCIRuntime, fmt.Sprintf("%s ran %s", p.Name, b.Name)
+			}
+			all = append(all, StartPart{Cause: cause, says: says, own: took})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func startParts(s *model.Start) (parts []StartPart) {
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		p := StartPart{Name: step.Name, From: step.Started, To: step.End, Step: step}
+		switch step.Kind {
+		case event.StepShim:
+			p.Cause, p.says = CauseShim, fmt.Sprintf("shim %s started", step.Name)
+			for _, next := range s.Steps {
+				if next.Kind == event.StepRuntime && next.Started > p.To {
+					p.To = next.Started
+					break
+				}
+			}
+		case event.StepRuntime:
+			p.Name = strings.TrimSpace(step.Name + " " + step.Verb)
+			p.Below, p.Cause, p.says = s.Below(step), CauseOCIRuntime, ociWaited(p.Name, step)
+		default:
+			continue
+		}
+		parts = append(parts, p)
+	}
+	if p := nriPart(s); p != nil {
+		parts = append(parts, *p)
+	}
+	slices.SortStableFunc(parts, func(a, b StartPart) int { return cmp.Compare(a.From, b.From) })
+	return parts
+}
+
+func ociWaited(name string, s *model.Step) string {
+	took := s.End - s.Started
+	switch {
+	case s.Used.CPU > took/2:
+		return name + " computed"
+	case s.Used.RunDelay > took/2:
+		return name + " waited for a CPU"
+	case s.Systemd:
+		return name + " waited, such as for systemd, which makes its cgroup"
+	}
+	return name + " waited, such as for the kernel or a disk"
+}
+
+func nriPart(s *model.Start) *StartPart {
+	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
+		return nil
+	}
+	since := s.Network
+	if len(s.Steps) == 0 {
+		since = max(since, s.Reported-s.Sandbox.Late)
+	}
+	for _, step := range s.Steps {
+		if step.End <= s.Reported {
+			since = max(since, step.End)
+		}
+	}
+	p := &StartPart{Name: "NRI", From: since, To: s.Reported, Cause: CauseNRI}
+	took := text.Round(time.Duration(p.To - p.From))
+	states := map[event.AgentState][]string{}
+	for _, one := range s.Sandbox.Plugins {
+		states[one.State] = append(states[one.State], fmt.Sprintf("%s (pid %d)", one.Name, one.PID))
+	}
+	named := func(of event.AgentState) string { return strings.Join(states[of], ", ") }
+	switch {
+	case len(states[event.NRIExited]) > 0: // also if it was disconnected
+		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and exited",
+			named(event.NRIExited), took)
+	case len(states[event.NRICut]) > 0:
+		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and was disconnected",
+			named(event.NRICut), took)
+	case len(states[event.NRIAnswered]) == 1:
+		p.says = fmt.Sprintf("NRI plugin %s ran RunPodSandbox", named(event.NRIAnswered))
+	case len(s.Sandbox.Plugins) > 0:
+		all := slices.DeleteFunc([]string{named(event.NRIAnswered), named("")}, func(n string) bool { return n == "" })
+		p.says = fmt.Sprintf("the runtime waited for NRI plugins, which are %s", strings.Join(all, ", "))
+	default:
+		p.Cause, p.says = CauseRuntime, "the runtime waited before NRI reported the sandbox"
+	}
+	if len(s.Sandbox.Plugins) == 1 {
+		p.Name = "NRI " + s.Sandbox.Plugins[0].Name
+	}
+	return p
+}
+
+func failedStart(s *model.Start, j *Started) *Verdict {
+	for _, p := range j.Parts {
+		v := &Verdict{Cause: p.Cause, Certain: true, Remedy: p.Cause.remedy()}
+		switch {
+		case p.Step != nil && p.Step.Failed():
+			v.Says = Ended(p.Name, p.Step)
+			for _, b := range p.Below {
+				if b.Failed() {
+					v.Says, v.Cause = fmt.Sprintf("%s: %s", v.Says, Ended(b.Name, b)), CauseOCIRuntime
+					if b.Kind == event.StepHook {
+						v.Cause = CauseHook
+					}
+					v.Remedy = v.Cause.remedy()
+				}
+			}
+			j.Failed = v.Says
+			return v
+		case p.Cause == CauseNRI && slices.ContainsFunc(s.Sandbox.Plugins, lostPlugin):
+			v.Says, j.Failed = p.says, p.says
+			return v
+		}
+	}
+	return nil
+}
+
+func lostPlugin(p event.Actor) bool { return p.State == event.NRICut || p.State == event.NRIExited }
+
+// Ended describes how a failed step ended.
+func Ended(name string, s *model.Step) string {
+	if s.Signal != "" {
+		return fmt.Sprintf("%s was killed by %s after %s", name, s.Signal, text.Round(time.Duration(s.End-s.Started)))
+	}
+	return fmt.Sprintf("%s exited %s", name, text.ExitCode(s.Code))
+}

@@ -1,0 +1,81 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+func stepOf(kind event.StepKind, name string, from, to int64) model.Step {
+	s := model.Step{End: to * ms, Step: event.Step{
+		Process: event.Process(name), Parent: "server", Started: from * ms, Kind: kind, Name: name,
+	}}
+	if kind == event.StepRuntime {
+		s.Name, s.Verb = "runc", name
+	}
+	return s
+}
+
+func below(of string, s model.Step) model.Step {
+	s.Parent = event.Process(of)
+	return s
+}
+
+func TestWhatAStartWasLostTo(t *testing.T) {
+	shim, create := stepOf(event.StepShim, "shim-v2", 110, 150), stepOf(event.StepRuntime, "create", 170, 220)
+	start := stepOf(event.StepRuntime, "start", 230, 240)
+	ordinary := []model.Step{shim, create, start}
+	systemd := stepOf(event.StepRuntime, "create", 170, 3220)
+	systemd.Systemd = true
+	busy := stepOf(event.StepRuntime, "create", 170, 3220)
+	busy.Used.CPU = 2000 * ms
+	hook := below("create", stepOf(event.StepHook, "nvidia", 180, 3180))
+	failing := hook
+	failing.Code = 1
+	broken := create
+	broken.Code = 1
+	nri := func(late int64, plugins ...event.Actor) *event.Sandbox {
+		return &event.Sandbox{Late: late * ms, Plugins: plugins}
+	}
+	dranet := event.Actor{PID: 7, Name: "dranet"}
+	in := func(state event.AgentState) event.Actor { a := dranet; a.State = state; return a }
+	for name, c := range map[string]struct {
+		steps       []model.Step
+		to          int64
+		sandbox     *event.Sandbox
+		cause       Cause
+		says        string
+		unexplained int64
+	}{
+		"nothing":                 {steps: ordinary, to: 250, unexplained: 10 + 10 + 10},
+		"a slow shim":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 110, 150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseShim, "3.06s of 3.22s: shim shim-v2 started; CNI took 100ms", 10},
+		"a hook":                  {[]model.Step{shim, stepOf(event.StepRuntime, "create", 170, 3220), hook}, 3220, nil, CauseHook, "3s of 3.22s: runc create ran OCI hook nvidia; CNI took 100ms", 10},
+		"a failing hook":          {[]model.Step{shim, broken, failing}, 220, nil, CauseHook, "runc create exited 1: nvidia exited 1", 10},
+		"a command":               {[]model.Step{shim, stepOf(event.StepRuntime, "create", 170, 3220), below("create", stepOf(event.StepCommand, "sleep", 180, 3180))}, 3220, nil, CauseOCIRuntime, "3s of 3.22s: runc create ran sleep; CNI took 100ms", 10},
+		"systemd":                 {[]model.Step{shim, systemd}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited, such as for systemd, which makes its cgroup; CNI took 100ms", 10},
+		"a busy OCI runtime":      {[]model.Step{shim, busy}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create computed; CNI took 100ms", 10},
+		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2; CNI took 100ms", 3010},
+		"an NRI plugin":           {ordinary, 1440, nri(1200, in(event.NRIAnswered), event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: NRI plugin dranet (pid 7) ran RunPodSandbox; CNI took 100ms", 20},
+		"one of two":              {ordinary, 1440, nri(1200, dranet, event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: the runtime waited for NRI plugins, which are dranet (pid 7), other (pid 8); CNI took 100ms", 20},
+		"one that was cut off":    {ordinary, 2240, nri(2000, in(event.NRICut)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and was disconnected", 20},
+		"one that exited":         {ordinary, 2240, nri(0, in(event.NRIExited)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and exited", 20},
+		"a quick NRI plugin":      {ordinary, 250, nri(0, in(event.NRIAnswered)), "", "", 20},
+		"a late report, no steps": {nil, 1440, nri(1200), CauseRuntime, "1.2s of 1.44s: the runtime waited before NRI reported the sandbox; CNI took 100ms", 140},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := model.Start{From: 0, Network: 100 * ms, To: c.to * ms, Reported: c.to * ms, Steps: c.steps, Sandbox: c.sandbox}
+			j := Options{Thresholds: Thresholds{Call: 2 * time.Second}}.Start(s)
+			harness.Equal(t, int64(j.Unexplained)/ms, c.unexplained, "unexplained ms")
+			if j.Verdict == nil {
+				j.Verdict = &Verdict{}
+			} else {
+				plain(t, j.Verdict.Remedy)
+			}
+			harness.Equal(t, j.Verdict.Says, c.says, "verdict")
+			harness.Equal(t, j.Verdict.Cause, c.cause, "cause")
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package pods
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/active"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
+const (
+	startsMax = 64              // steps
+	startMost = 5 * time.Minute // kubelets wait less
+	startRest = time.Second
+)
+
+type starts struct {
+	limit int
+	known map[string]*start
+	over  []model.Start
+}
+
+type start struct {
+	model.Start
+	since, last int64
+	closed      bool // the setup
+	began, bad  bool
+}
+
+// Stepped adds a step.
+func (all *starts) Stepped(now int64, b *event.Step) {
+	s := all.of(now, b.SandboxID)
+	if len(s.Steps) < startsMax {
+		s.Steps = append(s.Steps, model.Step{Step: *b, End: now})
+	}
+	if b.Kind == event.StepRuntime || b.Kind == event.StepShim {
+		s.last, s.began = now, s.began || b.Verb == "start"
+		s.bad = s.bad || b.Code != 0 || b.Signal != ""
+	}
+}
+
+func (all *starts) of(now int64, id string) *start {
+	s := all.known[id]
+	if s == nil {
+		evict(all.known, all.limit, func(s *start) int64 { return s.since }, func(id string) { delete(all.known, id) })
+		s = &start{since: now}
+		all.known[id] = s
+	}
+	return s
+}
+
+func (all *starts) leave(now int64, op *active.Operation) {
+	call := op.Network()
+	if op.Kind != model.Setup || call == nil || !op.Vouched() {
+		return
+	}
+	s := all.of(now, op.ContainerID)
+	s.Flight, s.From, s.Network = op.Flight(call, call.Runs[0], op.Runtime), op.Start, op.End
+	s.closed = true
+}
+
+func (all *starts) drop(op model.Key) {
+	if s := all.known[op.ContainerID]; s != nil && s.Operation == op {
+		s.Dropped = true
+	}
+}
+
+func (all *starts) finish(now int64, of func(string) *Sandbox) {
+	for id, s := range all.known {
+		told := of(id)
+		reported := told != nil && told.Ran
+		switch {
+		case now-s.since > int64(startMost):
+		case !s.closed:
+			continue
+		case s.bad, s.began && reported, reported && len(s.Steps) == 0:
+		default:
+			if !s.began || now-s.last < int64(startRest) {
+				continue
+			}
+		}
+		delete(all.known, id)
+		if s.closed && (len(s.Steps) > 0 || reported && told.first.Late > 0) {
+			all.over = append(all.over, s.end(told))
+		}
+	}
+}
+
+func (s *start) end(told *Sandbox) model.Start {
+	slices.SortStableFunc(s.Steps, func(a, b model.Step) int { return cmp.Compare(a.Started, b.Started) })
+	s.To = max(s.Network, s.last)
+	if told != nil && told.Ran {
+		s.Reported, s.Sandbox = told.Since, told.first
+		s.To = max(s.To, told.Since)
+	}
+	return s.Start
+}
+
+// Started returns ended starts, once and in order.
+func (all *starts) Started() []model.Start {
+	over := all.over
+	all.over = nil
+	slices.SortFunc(over, func(a, b model.Start) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.ContainerID, b.ContainerID))
+	})
+	return over
+}
