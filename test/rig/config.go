@@ -4,6 +4,7 @@ package rig
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -71,7 +72,7 @@ func containerdConfig(p paths, o Options, metrics string) string {
 		"{socket}", p.socket(), "{metrics}", metrics,
 		"{pause}", PauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
 		"{networks}", fmt.Sprint(max(1, len(o.Networks))),
-		"{runc}", filepath.Join(o.Tools, "runc"), "{runc-root}", p.at("runc"),
+		"{runc}", cmp.Or(o.Runc, filepath.Join(o.Tools, "runc")), "{runc-root}", p.at("runc"),
 		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocketOf(o),
 		"{nri-plugins}", p.nriPlugins(), "{nri-config}", p.nriConfig(),
 		"{opt}", p.at("opt"), "{shims}", p.at("s"),

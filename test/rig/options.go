@@ -13,6 +13,7 @@ type Options struct {
 	// Tools is the directory of `make tools`. Default: test/tools/bin of the working directory's repository.
 	Tools      string
 	Containerd string
+	Runc       string
 	// CRIO runs CRI-O instead of containerd. DropIns, OTLP and MetricsURL do not apply.
 	CRIO bool
 	// Networks are a pod's attachments beside lo. Default: Bridge and Portmap. An empty non-nil slice means no

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		os.Exit(remote())
 	case name == "agentd":
 		os.Exit(serveAgent())
+	case name == nriActor:
+		os.Exit(actNRI())
 	case name == "whereabouts":
 		os.Exit(lease())
 	case slices.Contains(reporters(), name):
