@@ -15,7 +15,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nriPlugins lists other processes at NRI's socket, and those that the runtime started. It searches only after a change.
+// nriPlugins lists other processes at NRI's socket, and those that the runtime started. It searches after a
+// change.
 type nriPlugins struct {
 	base string
 	pids func() ([]int, error)

@@ -62,8 +62,8 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 		},
 		{
 			"rule-0", "filter", "nftables dropped ", "check the NetworkPolicies",
-			[]string{"nft", strings.Replace(dropForwarded, "policy drop; }", "}; add rule inet cniscope_test forward ip daddr 198.51.100.9 drop", 1)},
-			[]string{"nft", "delete table inet cniscope_test"},
+			run("nft", strings.Replace(dropForwarded, "policy drop; }", "}; add rule inet cniscope_test forward ip daddr 198.51.100.9 drop", 1)),
+			run("nft", "delete table inet cniscope_test"),
 		},
 		{
 			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
