@@ -4,4 +4,4 @@ package node
 
 import "github.com/cniscope/cniscope/pkg/firstconn"
 
-func (*observer) dropsOf(*life) firstconn.Drops { return nil }
+func (*observer) dropsOf(*life, bool) firstconn.Drops { return nil }

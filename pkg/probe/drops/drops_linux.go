@@ -35,22 +35,23 @@ const (
 
 // Watch is safe for concurrent use.
 type Watch struct {
-	objects objects
-	again   link.Link
+	node    uint32
 	reasons map[uint32]string
 	errors  bool // routes' errors have reasons (5.19)
 	wake    chan struct{}
 
-	mu    sync.Mutex
-	drop  link.Link
-	names *symbols.Table
-	until map[event.Namespace]int64 // monotonic ns
+	mu      sync.Mutex
+	objects objects
+	again   link.Link // nil: not loaded
+	drop    link.Link
+	names   *symbols.Table
+	until   map[event.Namespace]int64 // monotonic ns
 }
 
 // Open takes the inode number of the node's network namespace.
 func Open(node uint32) (_ *Watch, err error) {
 	w := &Watch{
-		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
+		node: node, reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
 		names: new(symbols.Table),
 	}
 	defer func() {
@@ -76,20 +77,47 @@ func Open(node uint32) (_ *Watch, err error) {
 	if w.names, err = symbols.Open(); err != nil {
 		return nil, fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
 	}
-	_ = rlimit.RemoveMemlock()
-	hasReason := uint8(0)
-	if arguments > 2 && len(w.reasons) > 0 {
-		hasReason = 1
+	if arguments < 3 {
+		clear(w.reasons)
 	}
-	if err := w.objects.load(node, hasReason); err != nil {
-		return nil, err
+	return w, w.load()
+}
+
+func (w *Watch) load() (err error) {
+	_ = rlimit.RemoveMemlock()
+	if err := w.objects.load(w.node, len(w.reasons) > 0); err != nil {
+		return err
 	}
 	if w.attach(true); w.drop == nil {
-		return nil, errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
+		return errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
 	}
 	w.attach(false)
 	w.again, err = link.AttachTracing(link.TracingOptions{Program: w.objects.OnAgain})
-	return w, err
+	return err
+}
+
+// Switch unloads the programs, or loads them again.
+func (w *Watch) Switch(off bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case off:
+		return w.unload()
+	case w.again == nil:
+		return w.load()
+	}
+	return nil
+}
+
+func (w *Watch) unload() error {
+	w.attach(false)
+	if w.again != nil {
+		_ = w.again.Close()
+	}
+	err := w.objects.close()
+	w.objects, w.again = objects{}, nil
+	clear(w.until)
+	return err
 }
 
 func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
@@ -109,11 +137,7 @@ func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attach(false)
-	if w.again != nil {
-		_ = w.again.Close()
-	}
-	_ = errors.Join(w.objects.close(), w.names.Close())
+	_ = errors.Join(w.unload(), w.names.Close())
 }
 
 // Follow begins.
@@ -121,7 +145,7 @@ func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, err := strconv.ParseUint(in.Key, 10, 64)
-	if err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
+	if w.again == nil || err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
 		return
 	}
 	w.until[in] = until
@@ -148,7 +172,7 @@ func (w *Watch) Asks(in event.Namespace) {
 	defer w.mu.Unlock()
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
 	var p pod
-	if w.objects.Pods.Lookup(key, &p) == nil {
+	if w.again != nil && w.objects.Pods.Lookup(key, &p) == nil {
 		p.Waits = uint64(clock.Monotonic())
 		_ = w.objects.Pods.Update(key, p, ebpf.UpdateExist)
 		w.attach(true)
@@ -201,6 +225,9 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) tend(now int64) (follows bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.again == nil {
+		return false
+	}
 	for in, until := range w.until {
 		if now > until {
 			w.forget(in)
@@ -228,6 +255,9 @@ func (w *Watch) attach(on bool) {
 func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.again == nil {
+		return nil
+	}
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
 	kernel.Each(w.objects.Drops, func(d *drop, s *seen) {
 		if d.Pod != key {

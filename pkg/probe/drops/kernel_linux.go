@@ -49,12 +49,12 @@ type objects struct {
 	Drops   *ebpf.Map     `ebpf:"drops"`
 }
 
-func (o *objects) load(node uint32, reason uint8) error {
+func (o *objects) load(node uint32, reasons bool) error {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(spec.Variables["node_net"].Set(node), spec.Variables["has_reason"].Set(reason)); err != nil {
+	if err := errors.Join(spec.Variables["node_net"].Set(node), spec.Variables["has_reason"].Set(reasons)); err != nil {
 		return err
 	}
 	return spec.LoadAndAssign(o, nil)
