@@ -47,6 +47,9 @@ func nftChains() ([]fact.Chain, error) {
 			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family)
 		if chain.Matters() {
 			rules, err := conn.GetRules(c.Table, c)
+			if errors.Is(err, unix.ENOENT) {
+				continue // removed meanwhile
+			}
 			if err != nil {
 				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
 			}

@@ -63,6 +63,9 @@ func chainsOf(c *cached) (chains []string) {
 
 const or = " or "
 
+// tablesOfPlugins has nftables' tables by the chains in them (plugins, portmap_nftables.go, ipmasq_nftables_linux.go).
+var tablesOfPlugins = map[string]string{"hostports": "cni_hostport", "masq_checks": "cni_plugins_masquerade"}
+
 // Want is a look at the node: what a failed call needed, if Kind is set, else what drops packets of pods.
 type Want struct {
 	event.Want
@@ -130,7 +133,8 @@ func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 	}
 	here, err := things(wanted)
 	for _, c := range f.Chains.Value {
-		if c.Rules > 0 {
+		// CRI-O has a chain hostports, too.
+		if own := tablesOfPlugins[c.Name]; c.Rules > 0 && (own == "" || own == c.Table) {
 			here["chain "+c.Name] = true
 		}
 	}
