@@ -17,7 +17,7 @@ func TestAllocationsForAPodAreWithinTheBudget(t *testing.T) {
 		harness.Check(t, err)
 		defer reader.Close()
 		s := settings.Of(config.Default(), "boot", "test")
-		s.Judge.Sampling.Ratio = 1
+		s.Judge.Ratio = 1
 		harness.Check(t, Each(t.Context(), reader, s, func(r pipeline.Result) (err error) {
 			if all := r.Drawn(); all.Spans != nil {
 				_, err = all.Encoded()
