@@ -48,7 +48,7 @@ func nftChains() ([]fact.Chain, error) {
 		if chain.Matters() {
 			rules, err := conn.GetRules(c.Table, c)
 			if errors.Is(err, unix.ENOENT) {
-				continue // removed meanwhile
+				continue // it is gone
 			}
 			if err != nil {
 				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
