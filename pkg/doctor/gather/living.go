@@ -108,6 +108,15 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	return f
 }
 
+func addChains(here map[string]bool, all []fact.Chain) {
+	for _, c := range all {
+		// CRI-O has a chain hostports, too.
+		if own := tablesOfPlugins[c.Name]; c.Rules > 0 && (own == "" || own == c.Table) {
+			here["chain "+c.Name] = true
+		}
+	}
+}
+
 func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 	var living []leak.Attachment
 	at := map[string]int{}
@@ -132,12 +141,7 @@ func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 		wanted = append(wanted, a.Set...)
 	}
 	here, err := things(wanted)
-	for _, c := range f.Chains.Value {
-		// CRI-O has a chain hostports, too.
-		if own := tablesOfPlugins[c.Name]; c.Rules > 0 && (own == "" || own == c.Table) {
-			here["chain "+c.Name] = true
-		}
-	}
+	addChains(here, f.Chains.Value)
 	stale := staleNeighbors(viewOf(f.Runtime.Value.PID, f.Contained), living)
 	for _, a := range living {
 		obstacles := stale[a.ContainerID]
