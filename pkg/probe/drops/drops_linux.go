@@ -74,9 +74,6 @@ func Open(node uint32) (_ *Watch, err error) {
 			w.errors = w.errors || v.Name == "SKB_DROP_REASON_IP_INNOROUTES"
 		}
 	}
-	if w.names, err = symbols.Open(); err != nil {
-		return nil, fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
-	}
 	if arguments < 3 {
 		clear(w.reasons)
 	}
@@ -84,6 +81,9 @@ func Open(node uint32) (_ *Watch, err error) {
 }
 
 func (w *Watch) load() (err error) {
+	if w.names, err = symbols.Open(); err != nil {
+		return fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
+	}
 	_ = rlimit.RemoveMemlock()
 	if err := w.objects.load(w.node, len(w.reasons) > 0); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (w *Watch) unload() error {
 	if w.again != nil {
 		_ = w.again.Close()
 	}
-	err := w.objects.close()
-	w.objects, w.again = objects{}, nil
+	err := errors.Join(w.objects.close(), w.names.Close())
+	w.objects, w.again, w.names = objects{}, nil, new(symbols.Table)
 	clear(w.until)
 	return err
 }
@@ -137,7 +137,7 @@ func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = errors.Join(w.unload(), w.names.Close())
+	_ = w.unload()
 }
 
 // Follow begins.
