@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,11 +114,12 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 
 func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks, pods := 0, 0
+		var looks, pods atomic.Int64
 		s := New(Node{
 			Tries: func([]event.Namespace) map[event.Namespace]*event.Tries { return nil },
 			InTheWay: func(_ context.Context, sandboxes []string, _ bool) map[string][]event.Obstacle {
-				looks, pods = looks+1, pods+len(sandboxes)
+				looks.Add(1)
+				pods.Add(int64(len(sandboxes)))
 				return nil
 			},
 		}, 2*time.Second, 100)
@@ -127,12 +129,13 @@ func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
-		if looks > 2 || pods == 0 {
-			t.Errorf("after 3 s, of which the first pods were silent for 2: %d looks at %d pods", looks, pods)
+		if looks.Load() > 2 || pods.Load() == 0 {
+			t.Errorf("after 3 s, of which the first pods were silent for 2: %d looks at %d pods", looks.Load(), pods.Load())
 		}
 		time.Sleep(2500 * time.Millisecond)
-		if looks > 4 || pods < 30 {
-			t.Errorf("after 5.5 s: %d looks at %d pods", looks, pods)
+		synctest.Wait()
+		if looks.Load() > 4 || pods.Load() < 30 {
+			t.Errorf("after 5.5 s: %d looks at %d pods", looks.Load(), pods.Load())
 		}
 	})
 }
