@@ -141,7 +141,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	o := observe(t, func(o *observed) {
 		o.agents = []int{agent.Pid}
 		harness.Check(t, acting(t, "dial", "unix "+address).Run())
-		harness.Until(t, "nobody is followed any more", func() bool { return trackedOf(o.probe, o) == 0 })
+		harness.Until(t, "no process is followed", func() bool { return trackedOf(o.probe, o) == 0 })
 	})
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || int(accepts[0].Agent.PID) != agent.Pid {

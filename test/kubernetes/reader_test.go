@@ -27,9 +27,9 @@ func TestReader(t *testing.T) {
 	})
 	// Nothing serves the address of the service "kubernetes", on no machine: the sidecar uses the kubelet's API server.
 	services := harness.Must(netlink.ParseIPNet("10.96.0.0/16"))(c)
-	nobody := &netlink.Route{Dst: services, Type: unix.RTN_UNREACHABLE}
-	harness.Check(c, netlink.RouteReplace(nobody))
-	t.Cleanup(func() { harness.Check(t, netlink.RouteDel(nobody)) })
+	blocked := &netlink.Route{Dst: services, Type: unix.RTN_UNREACHABLE}
+	harness.Check(c, netlink.RouteReplace(blocked))
+	t.Cleanup(func() { harness.Check(t, netlink.RouteDel(blocked)) })
 	h := c.helm()
 	_, err := h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",
 		"--set", "options.slow.call=500ms,reader.events.enabled=true")
