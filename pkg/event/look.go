@@ -9,6 +9,9 @@ import (
 // LookPatience is how long a failed call waits for its look.
 const LookPatience = 500 * time.Millisecond
 
+// LateReport is when NRI reports a sandbox late.
+const LateReport = time.Second
+
 // Look is what was found on the node about a pod's network.
 type Look struct {
 	ContainerID string `json:"container_id"`

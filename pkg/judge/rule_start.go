@@ -43,8 +43,6 @@ func causesOfStarts() []About {
 	}
 }
 
-const lateAfter = time.Second // as in pkg/nri
-
 // Started is the judgement of a start.
 type Started struct {
 	Took        time.Duration
@@ -89,7 +87,7 @@ func (o Options) Start(s model.Start) Started {
 	if beside := time.Duration(s.To - s.Network); o.Call > 0 && beside > o.Call {
 		j.Slow = o.Call
 	} else if s.Sandbox != nil && s.Sandbox.Late > 0 {
-		j.Slow = lateAfter
+		j.Slow = event.LateReport
 	}
 	if v := failedStart(&s, &j); v != nil || j.Slow == 0 {
 		j.Verdict = v

@@ -68,8 +68,6 @@ func orphaned(ctx context.Context, parent int) bool {
 	return true
 }
 
-const slow = time.Second
-
 func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	before := p.take(s.ID)
 	defer func() {
@@ -82,7 +80,7 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 		return
 	}
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
-	if took := reported - began; took > int64(slow) {
+	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
 	}
 }
