@@ -96,6 +96,7 @@ type Step struct {
 	Process   Process  `json:"process"`
 	Parent    Process  `json:"parent"`
 	PID       uint32   `json:"pid"`
+	ParentPID uint32   `json:"parent_pid,omitempty"`
 	Started   int64    `json:"started"`
 	SandboxID string   `json:"sandbox_id"`
 	Kind      StepKind `json:"kind"`

@@ -134,7 +134,7 @@ func startParts(s *model.Start) (parts []StartPart) {
 		case event.StepShim:
 			p.Cause, p.says = CauseShim, fmt.Sprintf("shim %s started", step.Name)
 			for _, next := range s.Steps {
-				if next.Kind == event.StepRuntime && next.Started > p.To {
+				if next.Started > p.To {
 					p.To = next.Started
 					break
 				}
@@ -142,6 +142,11 @@ func startParts(s *model.Start) (parts []StartPart) {
 		case event.StepRuntime:
 			p.Name = strings.TrimSpace(step.Name + " " + step.Verb)
 			p.Below, p.Cause, p.says = s.Below(step), CauseOCIRuntime, ociWaited(p.Name, step)
+		case event.StepCommand:
+			if slices.ContainsFunc(s.Steps, func(other model.Step) bool { return other.Process == step.Parent }) {
+				continue
+			}
+			p.Cause, p.says = CauseShim, "the shim ran "+step.Name
 		default:
 			continue
 		}
@@ -212,7 +217,7 @@ func failedStart(s *model.Start, j *Started) *Verdict {
 	for _, p := range j.Parts {
 		v := &Verdict{Cause: p.Cause, Certain: true, Remedy: p.Cause.remedy()}
 		switch {
-		case p.Step != nil && p.Step.Failed():
+		case p.Step != nil && p.Step.Kind != event.StepCommand && p.Step.Failed():
 			v.Says = Ended(p.Name, p.Step)
 			for _, b := range p.Below {
 				if b.Failed() {

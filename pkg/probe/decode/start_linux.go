@@ -64,8 +64,8 @@ func (all steps) begin(w *kernel.LifeExecEvent, file string, args []string) {
 		return
 	}
 	s := &step{Step: event.Step{
-		Process: of, Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid, Started: int64(w.Started),
-		Name: text.Clean(path.Base(file), text.Bound),
+		Process: of, Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid, ParentPID: w.Parent.Pid,
+		Started: int64(w.Started), Name: text.Clean(path.Base(file), text.Bound),
 	}}
 	up := all[s.Parent]
 	switch {
@@ -76,8 +76,10 @@ func (all steps) begin(w *kernel.LifeExecEvent, file string, args []string) {
 	case up.Kind == event.StepShim:
 		s.Kind = stepServer
 	case up.Kind == stepServer:
-		s.Kind, s.Systemd = event.StepRuntime, slices.Contains(args, "--systemd-cgroup")
-		s.Verb = verb(args)
+		s.Kind, s.Verb, s.Systemd = event.StepRuntime, verb(args), slices.Contains(args, "--systemd-cgroup")
+		if s.Verb == "" { // such as the shim itself, which holds a user namespace open until it is killed
+			s.Kind = event.StepCommand
+		}
 	case len(args) > 1 && args[1] == "init":
 		s.Kind = stepInit
 	case w.StdinIno != 0 && (up.Kind == event.StepRuntime || up.Kind == stepInit):

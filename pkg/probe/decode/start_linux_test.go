@@ -52,6 +52,7 @@ func TestProgramsOfASandboxStart(t *testing.T) {
 	s := &starter{T: t, d: newDecoder()}
 	s.runs(10, 1, kernel.LifeFlagFLAG_ROOT, 0, "shim", "-namespace", "k8s.io", "-id", "c1", "start").
 		runs(11, 10, 0, 0, "shim", "-id", "c1").exits(10, 0).
+		runs(18, 11, 0, 0, "exe", "UserNamespace").exits(18, 9).
 		runs(12, 11, 0, 0, "runc", "--root", "/run", "--systemd-cgroup", "create", "--bundle", "b", "c1").
 		runs(13, 12, 0, 0, "runc", "init").
 		runs(14, 12, 0, 77, "nvidia-hook", "secret").exits(14, 3).
@@ -60,7 +61,7 @@ func TestProgramsOfASandboxStart(t *testing.T) {
 		exits(12, 0).
 		runs(17, 11, 0, 0, "wrapper", "start", "c1").runs(17, 11, 0, 0, "runc", "start", "c1").exits(17, 0)
 	want := []string{
-		"c1 shim shim", "c1 hook nvidia-hook  exited 3", "c1 hook cdi-hook", "c1 command newuidmap",
+		"c1 shim shim", "c1 command exe  exited 9", "c1 hook nvidia-hook  exited 3", "c1 hook cdi-hook", "c1 command newuidmap",
 		"c1 oci_runtime runc create systemd", "c1 oci_runtime wrapper start",
 	}
 	harness.EqualSlices(t, s.says, want, "steps")
