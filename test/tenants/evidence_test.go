@@ -185,7 +185,7 @@ func (n *node) traced(pods []pod) (found []finding) {
 	}
 	for id, trace := range all {
 		p, is := known[id]
-		pids := map[int]bool{n.rig.ContainerdPID(): true, n.agent.pid(): true}
+		pids := map[int]bool{n.rig.ContainerdPID(): true, n.agent.pid(): true, p.shim: true}
 		for _, x := range trace {
 			if pid := number(x, "process.pid"); pid > 0 && pids[number(x, "process.parent_pid")] {
 				pids[pid] = true // parents precede children

@@ -5,6 +5,7 @@
 package tenants
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -97,14 +99,14 @@ const apiPort = ":6443"
 
 func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	n.Helper()
-	sandbox := harness.Must(n.rig.RunPod(n.ctx, k.PodOptions))(n.T)
-	status := harness.Must(n.rig.PodStatus(n.ctx, sandbox))(n.T)
+	p := harness.Must(n.run(k.PodOptions))(n.T)
+	status := harness.Must(n.rig.PodStatus(n.ctx, p.sandbox))(n.T)
 	o.Capabilities = k.capabilities
-	c := harness.Must(n.rig.RunContainer(n.ctx, sandbox, k.PodOptions, o))(n.T)
+	c := harness.Must(n.rig.RunContainer(n.ctx, p.sandbox, k.PodOptions, o))(n.T)
 	n.api = harness.Must(c.PID(n.ctx))(n.T)
 	n.apiPod = status.Status.Network.Ip + apiPort
 	harness.Eventually(n, func() error { return harness.Contains(c.Said(), "listening") })
-	return pod{k.Namespace, k.Name, sandbox}
+	return p
 }
 
 func (n *node) network() {
@@ -139,11 +141,29 @@ func (n *node) observe(toml string) {
 
 type pod struct {
 	namespace, name, sandbox string
+	shim                     int
 }
 
 func (n *node) come(namespace, name string) (pod, error) {
-	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: namespace, Name: name})
-	return pod{namespace, name, id}, err
+	return n.run(rig.PodOptions{Namespace: namespace, Name: name})
+}
+
+// run starts a pod and finds its shim, below which its OCI runtime runs.
+func (n *node) run(o rig.PodOptions) (pod, error) {
+	id, err := n.rig.RunPod(n.ctx, o)
+	p := pod{namespace: o.Namespace, name: o.Name, sandbox: id}
+	if err != nil {
+		return p, err
+	}
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		args, _ := os.ReadFile(file)
+		program, _ := os.Readlink(filepath.Join(filepath.Dir(file), "exe"))
+		if bytes.Contains(args, []byte("\x00-id\x00"+id+"\x00")) && filepath.Base(program) == "containerd-shim-runc-v2" {
+			p.shim, err = strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return p, err
 }
 
 func (n *node) leave(p pod) error {

@@ -97,12 +97,12 @@ func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...stri
 		o.Config = func(c *cri.PodSandboxConfig) { c.Hostname = "" }
 		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes")
 	}
-	id := harness.Must(n.rig.RunPod(n.ctx, o))(n.T)
-	c := harness.Must(n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
+	p := harness.Must(n.run(o))(n.T)
+	c := harness.Must(n.rig.RunContainer(n.ctx, p.sandbox, o, rig.ContainerOptions{
 		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Env: env,
 		Capabilities: capabilities, Mounts: map[string]string{n.known: "/known"},
 	}))(n.T)
-	return pod{o.Namespace, o.Name, id}, c
+	return p, c
 }
 
 // churn starts and stops pods until the count is reached and the attack is over.
@@ -142,12 +142,12 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 					}
 				}
 				o := rig.PodOptions{Namespace: namespace, Name: name, UID: fmt.Sprintf("%s-%s-%d", namespace, name, time.Now().UnixNano())}
-				id, err := n.rig.RunPod(n.ctx, o)
+				p, err := n.run(o)
 				if err == nil {
-					err = n.leave(pod{sandbox: id})
+					err = n.leave(p)
 				}
 				mu.Lock()
-				pods = append(pods, pod{namespace, name, id})
+				pods = append(pods, p)
 				mu.Unlock()
 				if err != nil {
 					n.Errorf("pod %s/%s: %v", namespace, name, err)
