@@ -34,7 +34,8 @@ func TestAPluginThatCannotStart(t *testing.T) {
 	} {
 		harness.Check(t, s.rig.AddPlugin(name, content))
 	}
-	ipam := rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "foreign"}})
+	// On a bridge of its own, which has no address when the port of its failed pod is gone: the next plugin would fail.
+	ipam := rig.Bridge(rig.Conf{"bridge": "startable-ipam", "ipam": rig.Conf{"type": "foreign"}})
 	for name, test := range map[string]struct {
 		chain         []rig.Plugin
 		cause, says   string

@@ -38,14 +38,18 @@ func TestAFullTableOfConnections(t *testing.T) {
 	s.network("pods", rig.Bridge())
 	outside, server := s.outside()
 	most := number(t, tracked+"max")
+	flush := func() { harness.Check(t, netlink.ConntrackTableFlush(netlink.ConntrackTable)) }
 	s.run("nft", "add table inet tracks; add chain inet tracks f { type filter hook forward priority -1; }; add rule inet tracks f ct state new counter")
 	fill(t, most*8/10)
 	s.late(s.droppedElsewhere(outside), server)
 	says := "the kernel's table of connection tracking is full: "
 	s.late(late{
 		"table-0", "table_full", says, "sysctl -w net.netfilter.nf_conntrack_max=" + strconv.Itoa(2*most),
-		func() { fill(t, most) },
-		func() { harness.Check(t, netlink.ConntrackTableFlush(netlink.ConntrackTable)) },
+		func() { // without the connections of the pods before: each that ends leaves room for one
+			flush()
+			fill(t, most)
+		},
+		flush,
 	}, server)
 }
 
