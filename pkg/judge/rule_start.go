@@ -117,7 +117,7 @@ func shares(parts []StartPart) (all []StartPart) {
 			p.own -= took
 			cause, says := CauseHook, fmt.Sprintf("%s ran OCI hook %s", p.Name, b.Name)
 			if b.Kind != event.StepHook {
-				cause, says = CauseOCIRuntime, fmt.Sprintf("%s ran %s", p.Name, b.Name)
+				cause, says = p.Cause, fmt.Sprintf("%s ran %s", p.Name, b.Name)
 			}
 			all = append(all, StartPart{Cause: cause, says: says, own: took})
 		}
@@ -133,8 +133,12 @@ func startParts(s *model.Start) (parts []StartPart) {
 		switch step.Kind {
 		case event.StepShim:
 			p.Cause, p.says = CauseShim, fmt.Sprintf("shim %s started", step.Name)
-			for _, next := range s.Steps {
-				if next.Started > p.To {
+			for i := range s.Steps {
+				next := &s.Steps[i]
+				if next.Kind == event.StepCommand && next.Parent != step.Process { // by the shim's server
+					p.Below = append(p.Below, next)
+				}
+				if next.Kind == event.StepRuntime && next.Started > p.To {
 					p.To = next.Started
 					break
 				}
@@ -142,11 +146,6 @@ func startParts(s *model.Start) (parts []StartPart) {
 		case event.StepRuntime:
 			p.Name = strings.TrimSpace(step.Name + " " + step.Verb)
 			p.Below, p.Cause, p.says = s.Below(step), CauseOCIRuntime, ociWaited(p.Name, step)
-		case event.StepCommand:
-			if slices.ContainsFunc(s.Steps, func(other model.Step) bool { return other.Process == step.Parent }) {
-				continue
-			}
-			p.Cause, p.says = CauseShim, "the shim ran "+step.Name
 		default:
 			continue
 		}
@@ -217,11 +216,11 @@ func failedStart(s *model.Start, j *Started) *Verdict {
 	for _, p := range j.Parts {
 		v := &Verdict{Cause: p.Cause, Certain: true, Remedy: p.Cause.remedy()}
 		switch {
-		case p.Step != nil && p.Step.Kind != event.StepCommand && p.Step.Failed():
+		case p.Step != nil && p.Step.Failed():
 			v.Says = Ended(p.Name, p.Step)
 			for _, b := range p.Below {
 				if b.Failed() {
-					v.Says, v.Cause = fmt.Sprintf("%s: %s", v.Says, Ended(b.Name, b)), CauseOCIRuntime
+					v.Says = fmt.Sprintf("%s: %s", v.Says, Ended(b.Name, b))
 					if b.Kind == event.StepHook {
 						v.Cause = CauseHook
 					}

@@ -58,7 +58,7 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		"a failing hook":          {[]model.Step{shim, broken, failing}, 220, nil, CauseHook, "runc create exited 1: nvidia exited 1", 10},
 		"a command":               {[]model.Step{shim, stepOf(event.StepRuntime, "create", 170, 3220), below("create", stepOf(event.StepCommand, "sleep", 180, 3180))}, 3220, nil, CauseOCIRuntime, "3s of 3.22s: runc create ran sleep; CNI took 100ms", 10},
 		"a killed helper":         {steps: []model.Step{shim, userNamespace, create, start}, to: 250, unexplained: 10 + 10 + 10},
-		"a slow helper":           {[]model.Step{shim, wrapper, stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseShim, "3s of 3.22s: the shim ran fsck; CNI took 100ms", 10},
+		"a slow helper":           {[]model.Step{shim, wrapper, stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseShim, "3s of 3.22s: shim-v2 ran fsck; CNI took 100ms", 10},
 		"systemd":                 {[]model.Step{shim, systemd}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited, such as for systemd, which makes its cgroup; CNI took 100ms", 10},
 		"a busy OCI runtime":      {[]model.Step{shim, busy}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create computed; CNI took 100ms", 10},
 		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2; CNI took 100ms", 3010},
