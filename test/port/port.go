@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Port is a reserved TCP port of 127.0.0.1 that the kernel chose. The kernel gives it to no other listener or
+// Port is a reserved TCP port that the kernel chose, free at each IPv4 address: an ended connection of 127.0.0.2 with
+// its number would keep a program from listening at all addresses. The kernel gives it to no other listener or
 // connection, and refuses connections to it while no program listens. A program that knows the number can listen on
 // it repeatedly: a bound socket that does not listen does not conflict with SO_REUSEADDR, which Go's listeners set.
 type Port struct {
@@ -36,15 +37,14 @@ func (p *Port) bind() error {
 	if err := syscall.SetsockoptInt(p.fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return os.NewSyscallError("setsockopt", err)
 	}
-	loopback := [4]byte{127, 0, 0, 1}
-	if err := syscall.Bind(p.fd, &syscall.SockaddrInet4{Addr: loopback}); err != nil {
+	if err := syscall.Bind(p.fd, &syscall.SockaddrInet4{}); err != nil {
 		return os.NewSyscallError("bind", err)
 	}
 	name, err := syscall.Getsockname(p.fd)
 	if err != nil {
 		return os.NewSyscallError("getsockname", err)
 	}
-	p.Addr = netip.AddrPortFrom(netip.AddrFrom4(loopback), uint16(name.(*syscall.SockaddrInet4).Port)).String()
+	p.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port)).String()
 	return nil
 }
 
