@@ -112,16 +112,16 @@ func TestOptionsThatWereThereBefore(t *testing.T) {
 	m.same(want.String())
 }
 
-// A purge removes a spool elsewhere, but no other file of its directory.
+// A purge removes a spool and a baseline elsewhere, but no other file of their directories.
 func TestASpoolElsewhere(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
 	m.run("mkdir -p /srv/alone /srv/shared; chmod 700 /srv/*; echo mine >/srv/shared/file")
 	before := m.tree()
-	for _, dir := range []string{"/srv/alone/spool", "/srv/shared"} {
+	for dir, baseline := range map[string]string{"/srv/alone/spool": "", "/srv/shared": "/srv/alone/learned"} {
 		m.run(apt + deb)
 		m.write("/run/systemd/system/cniscope.service.d/spool.conf", "[Service]\nReadWritePaths=/srv\n")
-		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
+		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|; s|^#baseline = .*|baseline_dir = \"" + baseline + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
 		m.active()
 		m.becomes("cniscope status", "kernel probe: attached")
 		m.becomes("cniscope status", "NRI: registered")
