@@ -135,9 +135,14 @@ func (m *machine) same(before string) {
 	}
 }
 
+// cniscopes returns the processes of cniscope that no other one has started: one starts itself again for what needs a
+// process of its own.
 func (m *machine) cniscopes() []string {
 	m.Helper()
-	return strings.Fields(m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in */cniscope|*/90-cniscope|*'/cniscope (deleted)') basename $p;; esac; done 2>/dev/null || :"))
+	return strings.Fields(m.run(`ours() { case $(readlink /proc/$1/exe) in */cniscope | */90-cniscope | */cniscope-tarball | *'/cniscope (deleted)') ;; *) false ;; esac; }
+		for p in /proc/[0-9]*; do
+			ours ${p#/proc/} && ! ours $(sed -n 's/^PPid:[^0-9]*//p' $p/status) && echo ${p#/proc/}
+		done 2>/dev/null || :`))
 }
 
 func (m *machine) active() string {
