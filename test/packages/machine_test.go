@@ -31,13 +31,15 @@ type machine struct {
 func boot(t *testing.T) *machine {
 	t.Helper()
 	harness.Root(t)
-	file(t, "v0.2.0", "cniscope_0.2.0_amd64.deb")
+	dist := filepath.Dir(release)
+	if release == "" {
+		dist = filepath.Dir(filepath.Dir(file(t, "v0.2.0", "cniscope_0.2.0_amd64.deb")))
+	}
 	root := harness.Must(filepath.Abs(filepath.Join(cache, "bookworm")))(t)
 	if _, err := os.Stat(filepath.Join(root, ".whole")); err != nil {
 		t.Skip("make test-packages makes it: ", err)
 	}
 	tools := harness.Must(rig.Tools("containerd"))(t)
-	dist := harness.Must(filepath.Abs(filepath.Join(cache, "dist")))(t)
 	m := &machine{T: t, cmd: exec.Command("/bin/sh", "boot.sh")}
 	name := fmt.Sprintf("cniscope-packages-%d", os.Getpid())
 	dir := t.TempDir()
