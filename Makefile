@@ -162,7 +162,7 @@ test-all: IO := whole
 test-all: STARTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-slow test-stories race test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: tools-report ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)

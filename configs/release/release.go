@@ -112,7 +112,7 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	if err := r.readChangelog(draft); err != nil {
 		return nil, err
 	}
-	if err := r.readKey(); err != nil {
+	if err := r.readKey(draft); err != nil {
 		return nil, err
 	}
 	return r, r.checkTag(ctx, draft)

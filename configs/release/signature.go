@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// publicKey is the published key, which may not exist.
+// publicKey is the published key. It does not exist before the first signed release.
 const publicKey = "configs/release/minisign.pub"
 
 // signature signs the checksums, with the commit's time, so the same key gives the same bytes.
@@ -73,17 +73,20 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// readKey reads the key before the long build, and rejects one that differs from the published key.
-func (r *release) readKey() error {
+// readKey reads the key before the long build, and rejects one that users cannot verify with the published key.
+func (r *release) readKey(draft bool) error {
 	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
 	if err != nil || key == nil {
 		return err
 	}
 	r.key = key
 	known, err := minisign.PublicKeyFromFile(filepath.Join(r.Root, publicKey))
-	if errors.Is(err, os.ErrNotExist) {
-		fmt.Printf("%s is not there: commit the public key, so that users know it\n", publicKey)
+	if errors.Is(err, os.ErrNotExist) && draft {
 		return nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is not there, so users could not verify the signature; commit what `minisign -R -s "+
+			"cniscope.key -p %s` writes", publicKey, publicKey)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", publicKey, err)

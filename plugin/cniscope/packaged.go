@@ -3,10 +3,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,8 +60,8 @@ func takeOver(cmd *cobra.Command, root string) error {
 
 func handBack(cmd *cobra.Command, root string) error {
 	if o, err := (&optionsFile{path: defaultOptionsFile()}).load(); err == nil {
-		if err := noteSpool(root, o.Export.Spool.Dir); err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "cniscope: the spool %s stays when the package is purged: %v\n", filepath.Clean(o.Export.Spool.Dir), err)
+		if err := noteElsewhere(root, o.Export.Spool.Dir, o.BaselineFolder()); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "cniscope: a spool or baseline outside of %s stays when the package is purged: %v\n", stateFolder, err)
 		}
 	}
 	if _, installed, err := install.Remembered(root); err != nil || !installed {
@@ -74,18 +74,26 @@ func handBack(cmd *cobra.Command, root string) error {
 	return carryOut(cmd, plan, false, root)
 }
 
-// noteSpool notes a spool outside of /var/lib/cniscope for the purge, which has no options.
-func noteSpool(root, dir string) error {
-	const state = "/var/lib/cniscope"
-	spool := filepath.Clean(dir)
-	if dir == "" || spool == state || strings.HasPrefix(spool, state+"/") {
+const stateFolder = "/var/lib/cniscope"
+
+// noteElsewhere notes directories outside of /var/lib/cniscope for the purge, which has no options.
+func noteElsewhere(root string, dirs ...string) error {
+	var lines []string
+	for _, dir := range dirs {
+		dir, none := filepath.Clean(dir), dir == ""
+		switch {
+		case none || slices.Contains(lines, dir) || dir == stateFolder || strings.HasPrefix(dir, stateFolder+"/"):
+		case !filepath.IsAbs(dir) || strings.ContainsAny(dir, "\n\r"):
+			return fmt.Errorf("%q cannot be written down", dir)
+		default:
+			lines = append(lines, dir)
+		}
+	}
+	if len(lines) == 0 {
 		return nil
 	}
-	if !filepath.IsAbs(spool) || strings.ContainsAny(spool, "\n\r") {
-		return errors.New("its path cannot be written down")
-	}
-	if err := os.MkdirAll(filepath.Join(root, state), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, stateFolder), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, state, "spool-elsewhere"), []byte(spool+"\n"), 0o600)
+	return os.WriteFile(filepath.Join(root, stateFolder, "spool-elsewhere"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }

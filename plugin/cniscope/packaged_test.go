@@ -9,20 +9,22 @@ import (
 )
 
 func TestASpoolElsewhereIsNotedForThePurge(t *testing.T) {
-	for dir, want := range map[string]string{
-		"": "", "/var/lib/cniscope/spool": "", "/var/lib/cniscope": "",
-		"/srv/spool/": "/srv/spool\n", "/var/lib/cniscope-2": "/var/lib/cniscope-2\n",
+	for _, c := range []struct{ spool, baseline, want string }{
+		{"", "", ""},
+		{"/var/lib/cniscope/spool", "/var/lib/cniscope", ""},
+		{"/srv/spool/", "/srv/spool", "/srv/spool\n"},
+		{"/var/lib/cniscope-2", "/srv/learned", "/var/lib/cniscope-2\n/srv/learned\n"},
 	} {
 		root := t.TempDir()
-		if err := noteSpool(root, dir); err != nil {
-			t.Errorf("%q: %v", dir, err)
+		if err := noteElsewhere(root, c.spool, c.baseline); err != nil {
+			t.Errorf("%+v: %v", c, err)
 		}
-		if got, _ := os.ReadFile(filepath.Join(root, "var/lib/cniscope/spool-elsewhere")); string(got) != want {
-			t.Errorf("%q: noted %q, want %q", dir, got, want)
+		if got, _ := os.ReadFile(filepath.Join(root, "var/lib/cniscope/spool-elsewhere")); string(got) != c.want {
+			t.Errorf("%+v: noted %q", c, got)
 		}
 	}
 	for _, dir := range []string{"spool", "/srv/a\nb"} {
-		if noteSpool(t.TempDir(), dir) == nil {
+		if noteElsewhere(t.TempDir(), dir) == nil {
 			t.Errorf("%q was noted", dir)
 		}
 	}

@@ -33,6 +33,7 @@ type api struct {
 
 	mu    sync.Mutex
 	asked []string // requested rights, in order
+	job   []byte   // created last
 }
 
 func (a *api) start(t *testing.T) (kubeconfig string) {
@@ -96,6 +97,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(path) == 7 && path[6] == "exec":
 		if a.allowed(w, "create", "pods/exec", path[3]) {
 			a.Exec(w, r, path[5])
+		}
+	case len(path) == 6 && path[5] == "jobs":
+		a.job, _ = io.ReadAll(r.Body)
+		if a.allowed(w, "create", "jobs", path[4]) {
+			http.NotFound(w, r)
 		}
 	case path[len(path)-1] == "selfsubjectreviews":
 		write(w, "SelfSubjectReview", map[string]any{

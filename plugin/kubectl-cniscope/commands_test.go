@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -165,6 +166,20 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
+// The nodes can pull the image of cniscope's pods. A build without a release has no other.
+func TestDebugTakesTheImageOfThePods(t *testing.T) {
+	a := clusterOf(1)
+	a.may = without("create jobs shop")
+	config := a.start(t)
+	kubectl(t, config, "debug", "node/n1", "--conf-dir", "/var/lib/cni").want(t, 1, "image cniscope", "may not create jobs in namespace shop")
+	for _, want := range []string{"/proc/1/root/var/lib/cni", "cniscope"} {
+		if !bytes.Contains(a.job, []byte(want)) {
+			t.Errorf("the job has no %s: %q", want, a.job)
+		}
+	}
+	kubectl(t, clusterOf(0).start(t), "debug", "node/n1").want(t, 2, "has no published image, and no pod of cniscope was found: set --image")
+}
+
 func TestRecord(t *testing.T) {
 	config := clusterOf(20).start(t)
 	file := filepath.Join(t.TempDir(), "web.rec")
@@ -235,7 +250,7 @@ func TestCommandLines(t *testing.T) {
 		{"ps n1", 2, "n1: want node/NODE; for a pod use --pod"},
 		{"top n1", 2, "n1: want node/NODE"},
 		{"ps --help", 0, "Use \"kubectl cniscope options\" for the flags that every command accepts."},
-		{"debug node/n1", 2, "has no published image: set --image"},
+		{"debug node/n1 --conf-dir net.d", 2, "--conf-dir net.d: want an absolute path"},
 		{"options", 0, "--node-timeout duration"},
 		{"options", 0, "--as-group"},
 	} {

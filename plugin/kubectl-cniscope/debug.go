@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,7 +28,7 @@ var released = regexp.MustCompile(`^v?\d+\.\d+\.\d+$`)
 
 func debugCmd(o *options) *cobra.Command {
 	r := recording{options: o, length: 2 * time.Minute}
-	once := cluster.Once{Image: "ghcr.io/cniscope/cniscope:" + build()}
+	var once cluster.Once
 	pod := ""
 	cmd := &cobra.Command{
 		Use:   "debug node/NODE [-- doctor]",
@@ -46,9 +48,8 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 				return usageError{errors.New("debug needs node/NODE, and accepts -- doctor")}
 			case r.length <= 0 || r.length > control.MaxRecord:
 				return usageError{fmt.Errorf("--for %s: want a duration up to %s", r.length, length(control.MaxRecord))}
-			case !cmd.Flags().Changed("image") && !released.MatchString(build()):
-				return usageError{fmt.Errorf("this build, %s, has no published image: set --image to one that the node can "+
-					"pull, such as that of a DaemonSet of cniscope", build())}
+			case !path.IsAbs(once.ConfDir):
+				return usageError{fmt.Errorf("--conf-dir %s: want an absolute path of the node", once.ConfDir)}
 			}
 			return nil
 		},
@@ -66,10 +67,11 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 	flags.StringVar(&pod, "pod", "", "only this pod: POD or NAMESPACE/POD")
 	flags.StringVar(&r.file, "file", "", "the recording; the page has its name with .html (default NODE.rec.gz)")
 	flags.BoolVar(&r.overwrite, "overwrite", false, "replace these files if they exist")
-	flags.StringVar(&once.Image, "image", once.Image, "image of cniscope")
+	flags.StringVar(&once.Image, "image", "", "image of cniscope (default that of its pods, or of this version)")
 	flags.StringVar(&once.Runtime, "runtime-socket", "/run/containerd/containerd.sock",
 		"socket of the node's container runtime")
 	flags.StringVar(&once.NRI, "nri-socket", "/run/nri/nri.sock", "NRI socket of the node's container runtime")
+	flags.StringVar(&once.ConfDir, "conf-dir", "/etc/cni/net.d", "directory of the node's CNI configuration")
 	return cmd
 }
 
@@ -88,8 +90,16 @@ func (r *recording) once(cmd *cobra.Command, o cluster.Once, pod string, doctor 
 	if err != nil {
 		return err
 	}
+	if o.Image == "" {
+		o.Image = c.Image(cmd.Context(), r.home)
+	}
+	if o.Image == "" && !released.MatchString(build()) {
+		return usageError{fmt.Errorf("this build, %s, has no published image, and no pod of cniscope was found: set --image "+
+			"to an image that the node can pull", build())}
+	}
+	o.Image = cmp.Or(o.Image, "ghcr.io/cniscope/cniscope:"+build())
 	out := cmd.ErrOrStderr()
-	fmt.Fprintf(out, "starting cniscope on %s\n", o.Node)
+	fmt.Fprintf(out, "starting cniscope on %s, image %s\n", o.Node, o.Image)
 	reader, stop, err := c.Start(cmd.Context(), o)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *cluster) configOf(person string) string {
 
 func (c *cluster) helm() *chart.Helm {
 	c.Helper()
-	h := chart.New(c)
+	h := helmOf(c)
 	h.Env = append(h.Env, "KUBECONFIG="+c.adminConfig())
 	return h
 }

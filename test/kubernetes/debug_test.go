@@ -32,16 +32,11 @@ func TestDebug(t *testing.T) {
 		Plugins:  map[string][]byte{"policy": rig.Script(`[ "$CNI_COMMAND" = DEL ] || sleep 3`)},
 	}, false)
 	c.controllers()
-	plugin := filepath.Join(t.TempDir(), "kubectl-cniscope")
-	out, err := exec.CommandContext(c.ctx, "go", "build", "-o", plugin, "github.com/cniscope/cniscope/plugin/kubectl-cniscope").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	before := c.nodeState()
 
 	t.Run("verdicts, recording and page", func(t *testing.T) {
 		c := c.in(t)
-		d := c.debug(plugin, "--for", "30s")
+		d := c.debug("--for", "30s")
 		d.until(&d.out, "default/debugged")
 		code := d.wait()
 		harness.Equal(t, code, 0, "it ended with", d.out.String(), d.err.String())
@@ -53,7 +48,7 @@ func TestDebug(t *testing.T) {
 	})
 	t.Run("doctor", func(t *testing.T) {
 		c := c.in(t)
-		d := c.debug(plugin, "--", "doctor")
+		d := c.debug("--", "doctor")
 		if code := d.wait(); code > 1 && code != 3 || !strings.Contains(d.out.String(), "1 of 1 node") {
 			t.Errorf("it ended with %d:\n%s%s", code, d.out.String(), d.err.String())
 		}
@@ -62,7 +57,7 @@ func TestDebug(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "the connection breaks": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
-			d := c.debug(plugin, "--for", "10s")
+			d := c.debug("--for", "10s")
 			d.until(&d.err, "observing")
 			harness.Check(t, d.cmd.Process.Signal(signal))
 			d.wait()
@@ -97,10 +92,10 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-func (c *cluster) debug(plugin string, arguments ...string) *debugging {
+func (c *cluster) debug(arguments ...string) *debugging {
 	c.Helper()
 	d := &debugging{cluster: c, dir: c.TempDir()}
-	d.cmd = exec.CommandContext(c.ctx, plugin, append([]string{
+	d.cmd = exec.CommandContext(c.ctx, pluginFile, append([]string{
 		"debug", "node/" + c.node, "--image", imageName, "--runtime-socket", c.rig.Socket(), "--nri-socket", c.rig.NRISocket(),
 	}, arguments...)...)
 	d.cmd.Dir = d.dir

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,10 +25,7 @@ import (
 func (c *cluster) fleetAnswers(web *pod) {
 	c.Helper()
 	dir := c.TempDir()
-	out, err := exec.CommandContext(c.ctx, "go", "build", "-o", filepath.Join(dir, "kubectl-cniscope"), "github.com/cniscope/cniscope/plugin/kubectl-cniscope").CombinedOutput()
-	if err != nil {
-		c.Fatalf("%v\n%s", err, out)
-	}
+	harness.Check(c, os.Symlink(pluginFile, filepath.Join(dir, "kubectl-cniscope")))
 	harness.Check(c, os.Symlink("kubectl-cniscope", filepath.Join(dir, "kubectl_complete-cniscope")))
 	c.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	c.Setenv("CNISCOPE_NAMESPACE", chartNamespace)

@@ -17,18 +17,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-var imageName, imageArchive string
-
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run())
 	}
 	dir, err := os.MkdirTemp("", "cniscope-image")
 	if err == nil {
-		imageName, err = named("../../examples/kubernetes/cniscope.yaml")
-	}
-	if err == nil {
-		imageArchive, err = buildImage(context.Background(), dir)
+		err = prepare(context.Background(), dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,8 +46,9 @@ func named(manifest string) (string, error) {
 	return string(image[1]), nil
 }
 
-func buildImage(ctx context.Context, dir string) (string, error) {
-	archive := filepath.Join(dir, "image.tar")
+// buildImage builds the image and kubectl's plugin of the working tree.
+func buildImage(ctx context.Context, dir string) error {
+	imageArchive, pluginFile = filepath.Join(dir, "image.tar"), filepath.Join(dir, "kubectl-cniscope")
 	for _, command := range [][]string{
 		{
 			"go", "build", "-trimpath", "-ldflags", "-s -w",
@@ -61,14 +57,15 @@ func buildImage(ctx context.Context, dir string) (string, error) {
 		},
 		{
 			"go", "run", "github.com/cniscope/cniscope/configs/image/build",
-			"-context", dir, "-name", imageName, "-arch", runtime.GOARCH, "-o", archive,
+			"-context", dir, "-name", imageName, "-arch", runtime.GOARCH, "-o", imageArchive,
 		},
+		{"go", "build", "-o", pluginFile, "github.com/cniscope/cniscope/plugin/kubectl-cniscope"},
 	} {
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%v: %w\n%s", command[:2], err, out)
+			return fmt.Errorf("%v: %w\n%s", command[:2], err, out)
 		}
 	}
-	return archive, nil
+	return nil
 }

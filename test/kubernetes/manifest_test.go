@@ -14,8 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/kube"
 )
 
-const manifestFile = "../../examples/kubernetes/cniscope.yaml"
-
 type object map[string]any
 
 func (o object) at(keys ...string) any {

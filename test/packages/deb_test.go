@@ -3,6 +3,9 @@
 package packages
 
 import (
+	"context"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -23,15 +26,7 @@ func TestInstalledUpgradedAndPurged(t *testing.T) {
 	m.containerd("")
 	before := m.tree()
 
-	m.run(apt + deb)
-	first := m.active()
-	m.becomes("cniscope status", "kernel probe: attached")
-	m.becomes("cniscope status", "NRI: registered")
-	m.says("cniscope status", "as service, by a deb package", "cniscope v0.2.0, process "+first+", a service of systemd, /usr/bin/cniscope")
-	m.pod(ctx, "web-0")
-	m.becomes(shown+"web-0", "bridge ADD")
-	m.says("dpkg --verify cniscope; systemctl is-enabled cniscope; cniscope --version", "enabled", "v0.2.0")
-
+	first := m.installed(ctx, deb, "v0.2.0")
 	m.run("sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
 	m.run(apt + newer + " </dev/null")
 	second := m.active()
@@ -64,6 +59,33 @@ func TestInstalledUpgradedAndPurged(t *testing.T) {
 	m.same(before)
 	m.says("ls -d /run/cniscope 2>&1 || :", "No such file")
 	m.pod(ctx, "web-1")
+}
+
+// installed installs a deb until a pod is traced, and returns the process of the service.
+func (m *machine) installed(ctx context.Context, deb, version string) (process string) {
+	m.Helper()
+	m.run(apt + deb)
+	process = m.active()
+	m.becomes("cniscope status", "kernel probe: attached")
+	m.becomes("cniscope status", "NRI: registered")
+	m.says("cniscope status", "as service, by a deb package", "cniscope "+version+", process "+process+", a service of systemd, /usr/bin/cniscope")
+	m.pod(ctx, "web-0")
+	m.becomes(shown+"web-0", "bridge ADD")
+	m.says("dpkg --verify cniscope; systemctl is-enabled cniscope; cniscope --version", "enabled", version)
+	return process
+}
+
+// `make test-install` names what `make release` has written.
+func TestTheReleaseIsInstalledByApt(t *testing.T) {
+	if release == "" {
+		t.Skip("make test-install names a release")
+	}
+	m, ctx, version := boot(t), harness.Context(t), filepath.Base(release)
+	m.containerd("")
+	before := m.tree()
+	m.installed(ctx, "/run/packages/"+version+"/cniscope_"+version[1:]+"_"+runtime.GOARCH+".deb", version)
+	m.run("apt-get purge -y -qq cniscope")
+	m.same(before)
 }
 
 // Neither the installation nor the removal waits for containerd.
@@ -112,16 +134,16 @@ func TestOptionsThatWereThereBefore(t *testing.T) {
 	m.same(want.String())
 }
 
-// A purge removes a spool elsewhere, but no other file of its directory.
+// A purge removes a spool and a baseline elsewhere, but no other file of their directories.
 func TestASpoolElsewhere(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
 	m.run("mkdir -p /srv/alone /srv/shared; chmod 700 /srv/*; echo mine >/srv/shared/file")
 	before := m.tree()
-	for _, dir := range []string{"/srv/alone/spool", "/srv/shared"} {
+	for dir, baseline := range map[string]string{"/srv/alone/spool": "", "/srv/shared": "/srv/alone/learned"} {
 		m.run(apt + deb)
 		m.write("/run/systemd/system/cniscope.service.d/spool.conf", "[Service]\nReadWritePaths=/srv\n")
-		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
+		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|; s|^#baseline = .*|baseline_dir = \"" + baseline + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
 		m.active()
 		m.becomes("cniscope status", "kernel probe: attached")
 		m.becomes("cniscope status", "NRI: registered")

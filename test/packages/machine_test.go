@@ -31,13 +31,15 @@ type machine struct {
 func boot(t *testing.T) *machine {
 	t.Helper()
 	harness.Root(t)
-	file(t, "v0.2.0", "cniscope_0.2.0_amd64.deb")
+	dist := filepath.Dir(release)
+	if release == "" {
+		dist = filepath.Dir(filepath.Dir(file(t, "v0.2.0", "cniscope_0.2.0_amd64.deb")))
+	}
 	root := harness.Must(filepath.Abs(filepath.Join(cache, "bookworm")))(t)
 	if _, err := os.Stat(filepath.Join(root, ".whole")); err != nil {
 		t.Skip("make test-packages makes it: ", err)
 	}
 	tools := harness.Must(rig.Tools("containerd"))(t)
-	dist := harness.Must(filepath.Abs(filepath.Join(cache, "dist")))(t)
 	m := &machine{T: t, cmd: exec.Command("/bin/sh", "boot.sh")}
 	name := fmt.Sprintf("cniscope-packages-%d", os.Getpid())
 	dir := t.TempDir()
@@ -135,9 +137,14 @@ func (m *machine) same(before string) {
 	}
 }
 
+// cniscopes returns the processes of cniscope that no other one has started: one starts itself again for what needs a
+// process of its own.
 func (m *machine) cniscopes() []string {
 	m.Helper()
-	return strings.Fields(m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in */cniscope|*/90-cniscope|*'/cniscope (deleted)') basename $p;; esac; done 2>/dev/null || :"))
+	return strings.Fields(m.run(`ours() { case $(readlink /proc/$1/exe) in */cniscope | */90-cniscope | */cniscope-tarball | *'/cniscope (deleted)') ;; *) false ;; esac; }
+		for p in /proc/[0-9]*; do
+			ours ${p#/proc/} && ! ours $(sed -n 's/^PPid:[^0-9]*//p' $p/status) && echo ${p#/proc/}
+		done 2>/dev/null || :`))
 }
 
 func (m *machine) active() string {

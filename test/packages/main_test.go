@@ -17,6 +17,9 @@ import (
 
 const cache = "../../.cache/packages"
 
+// release is a directory that `make release` has written, or empty.
+var release = os.Getenv("CNISCOPE_RELEASE")
+
 func file(t *testing.T, version, name string) string {
 	t.Helper()
 	path := harness.Must(filepath.Abs(filepath.Join(cache, "dist", version, name)))(t)

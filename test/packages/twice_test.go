@@ -80,7 +80,11 @@ func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	m.run(unpacked)
 	pod := "env KUBERNETES_SERVICE_HOST=10.96.0.1 /run/cniscope-tarball run"
 	m.run("setsid " + pod + " >/run/pod.log 2>&1 & for i in $(seq 300); do grep -q 'observing CNI calls' /run/pod.log && exit 0; sleep 0.1; done; cat /run/pod.log; exit 1")
-	other := m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in *cniscope-tarball) basename $p | tr -d '\\n';; esac; done 2>/dev/null; :")
+	others := m.cniscopes()
+	if len(others) != 1 {
+		t.Fatalf("these run: %v", others)
+	}
+	other := others[0]
 
 	m.says(apt+deb, "Another cniscope observes this node: process "+other, "in a pod")
 	m.active()

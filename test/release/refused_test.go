@@ -59,7 +59,7 @@ func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 	if err == nil {
 		t.Error("a changed tree is built")
 	}
-	says(t, out, "the tree has changes", " M LICENSE", "?? cni.txt", "DRAFT=1")
+	says(t, out, "the tree has uncommitted changes", " M LICENSE", "?? cni.txt", "DRAFT=1")
 	harness.Check(t, os.Remove(s.path("cni.txt")))
 	s.git(t, "tag", version)
 	s.git(t, "checkout", "-q", "--", "LICENSE")
@@ -95,6 +95,16 @@ func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 			t.Errorf("%s: it is built", env)
 		}
 		says(t, out, what)
+	}
+	signer := newKey(t)
+	signed := tree{dir: s.dir, env: slices.Concat(s.env, []string{"MINISIGN_KEY=" + signer.secret, "MINISIGN_PASSWORD=" + signer.password})}
+	s.write(t, "CHANGELOG.md", "# Changelog\n\n## [0.2.2] - 2026-12-01\n\nFirst.\n")
+	for public, what := range map[string]string{"": "is not there, so users could not verify", newKey(t).public: "is not the secret half of"} {
+		signed.publish(t, public)
+		if out, err = signed.release("v0.2.2"); err == nil {
+			t.Errorf("with the public key %q it is signed", public)
+		}
+		says(t, out, "configs/release/minisign.pub", what)
 	}
 	if left := s.inDist(t); len(left) > 0 {
 		t.Errorf("dist holds %q", left)

@@ -41,6 +41,7 @@ var artifacts = []string{
 func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	from := sources(t)
 	key := newKey(t)
+	from.publish(t, key.public)
 	one := from.clone(t, "one", "MINISIGN_KEY="+key.secret, "MINISIGN_PASSWORD="+key.password)
 	one.git(t, "tag", version)
 	home := t.TempDir()

@@ -88,6 +88,18 @@ func (s tree) write(t *testing.T, name, text string) {
 	harness.Check(t, os.WriteFile(s.path(name), []byte(text), 0o644))
 }
 
+// publish commits a file as the key that users verify with, or none.
+func (s tree) publish(t *testing.T, public string) {
+	t.Helper()
+	if public == "" {
+		harness.Check(t, os.RemoveAll(s.path("configs/release/minisign.pub")))
+	} else {
+		s.write(t, "configs/release/minisign.pub", string(harness.Must(os.ReadFile(public))(t)))
+	}
+	s.git(t, "add", "-A")
+	s.git(t, "commit", "-q", "--allow-empty", "-m", "a key")
+}
+
 func (s tree) make(args ...string) (printed string, err error) {
 	return s.run("make", append([]string{"--no-print-directory", "release"}, args...)...)
 }

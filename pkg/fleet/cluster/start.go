@@ -33,7 +33,20 @@ const (
 type Once struct {
 	Namespace, Node, Image string
 	Runtime, NRI           string // sockets
+	ConfDir                string // of the node's CNI configuration
 	For                    time.Duration
+}
+
+// Image returns the image of cniscope's pods, which nodes can pull, or "".
+func (c *Cluster) Image(ctx context.Context, namespace string) (image string) {
+	_ = c.eachPod(ctx, cmp.Or(namespace, DefaultNamespace), Selector, func(p *corev1.Pod) {
+		for _, container := range p.Spec.Containers {
+			if container.Name == fleet.Container {
+				image = container.Image
+			}
+		}
+	})
+	return image
 }
 
 // Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error.
@@ -127,7 +140,7 @@ const run = "/run/cniscope"
 func (o Once) job() *batchv1.Job {
 	options := fmt.Sprintf("[runtime]\nsocket = %q\n[nri]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n"+
 		"[control]\nread_dir = \"/run/cniscope-read\"\nread_group = \"%d\"\n",
-		o.Runtime, o.NRI, "/proc/1/root/etc/cni/net.d", run, readGroup)
+		o.Runtime, o.NRI, "/proc/1/root"+o.ConfDir, run, readGroup)
 	made := corev1.HostPathDirectoryOrCreate
 	root, ordinary, no, yes := int64(0), int64(readGroup), false, true
 	read := corev1.VolumeMount{Name: "read", MountPath: "/run/cniscope-read"}

@@ -49,6 +49,9 @@ func Of(line control.Line) (n Notice, ok bool) {
 		Action: line.Command, IfName: line.IfName, Cause: line.Cause, Time: line.Time,
 	}
 	happened := strings.TrimSpace("CNI " + line.Command + " " + line.IfName)
+	if line.Command == control.Start {
+		happened = line.Command
+	}
 	switch took := text.Round(line.Duration); line.Result {
 	case control.Slow:
 		n.Type, n.Reason = Normal, Slow

@@ -64,6 +64,9 @@ func TestWhatAPodIsTold(t *testing.T) {
 			with(func(l *control.Line) { l.Result, l.Verdict = control.Hung, "agentd does not answer" }), Warning, Hung,
 			"CNI ADD eth0 is not over after 5.1s: agentd does not answer",
 		},
+		"the sandbox's start": {
+			with(func(l *control.Line) { l.Command, l.IfName, l.Verdict = control.Start, "", "" }), Normal, Slow, "RunPodSandbox took 5.1s",
+		},
 		"no interface": {
 			with(func(l *control.Line) { l.IfName, l.Verdict = "", "" }), Normal, Slow, "CNI ADD took 5.1s",
 		},
@@ -73,7 +76,7 @@ func TestWhatAPodIsTold(t *testing.T) {
 			if !ok || n.Type != c.kind || n.Reason != c.reason || n.Note != c.note {
 				t.Errorf("%v %s %s %q", ok, n.Type, n.Reason, n.Note)
 			}
-			if n.Namespace != "shop" || n.Pod != "web-0" || n.UID != "u-1" || n.Action != "ADD" || !n.Time.Equal(at) {
+			if n.Namespace != "shop" || n.Pod != "web-0" || n.UID != "u-1" || n.Action != c.line.Command || !n.Time.Equal(at) {
 				t.Errorf("it is told to %+v", n)
 			}
 		})
