@@ -74,7 +74,7 @@ func prepare(cmd *cobra.Command) {
 			return nil
 		}
 	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Value.Type() == "duration" {
 			f.Value = &duration{Value: f.Value}
 			f.DefValue = f.Value.String()

@@ -13,10 +13,11 @@ import (
 
 // Change is one changed option.
 type Change struct {
-	Key string
+	Key string `json:"key"`
 	// Old and New are for display, equal if only a secret changed.
-	Old, New string
-	Live     bool
+	Old  string `json:"default"`
+	New  string `json:"value"`
+	Live bool   `json:"-"`
 }
 
 // String returns "slow.command: 250ms -> 100ms", with a note if a restart is needed.
@@ -40,6 +41,14 @@ func (o Options) Changes(old Options) []Change {
 		}
 	}
 	return changes
+}
+
+// All returns every option with its default.
+func (o Options) All() (all []Change) {
+	for _, opt := range o.system.settable() {
+		all = append(all, Change{opt.key, unquoted(opt.written()), unquoted(opt.toml(opt.of(&o).Interface())), opt.live})
+	}
+	return all
 }
 
 func unquoted(s string) string {

@@ -11,11 +11,12 @@ import (
 
 // Problem is one mistake, with a remedy. The caller of a check adds the position.
 type Problem struct {
-	Source       string // file, "NRI configuration" or "environment"
-	Line, Column int    // from 1; 0 if unknown
-	Key          string // option, or the path below the checked value: "[1]", ".x-token"
-	What         string // contains no secret
-	Remedy       string // imperative
+	Source string `json:"source,omitempty"` // file, "NRI configuration" or "environment"
+	Line   int    `json:"line,omitempty"`   // from 1
+	Column int    `json:"column,omitempty"`
+	Key    string `json:"key,omitempty"`    // option, or the path below the checked value: "[1]", ".x-token"
+	What   string `json:"what"`             // contains no secret
+	Remedy string `json:"remedy,omitempty"` // imperative
 }
 
 // Error returns "file:line:column: key: what: remedy".

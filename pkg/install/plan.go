@@ -28,9 +28,9 @@ type Plan struct {
 
 // Step is the change of one file.
 type Step struct {
-	Path string
-	Does Does
-	Why  string
+	Path string `json:"path"`
+	Does Does   `json:"does"`
+	Why  string `json:"why,omitempty"`
 }
 
 // Does is the action of a step.

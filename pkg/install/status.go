@@ -13,7 +13,7 @@ type Status struct {
 	Installed bool `json:"installed"`
 	// Package is "deb", "rpm", or "package" if unknown.
 	Package string `json:"package,omitempty"`
-	Choice  Choice `json:"choice"`
+	Choice  Choice `json:"choice,omitzero"`
 	// Files are "as installed", "changed since" or "missing".
 	Files      []File     `json:"files,omitempty"`
 	Unit       string     `json:"unit,omitempty"`

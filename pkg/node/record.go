@@ -29,6 +29,8 @@ type Recording struct {
 	Overwrite   bool
 	Out         io.Writer
 	Diagnostics io.Writer
+	// Done takes the counts at the end, in place of a line on Diagnostics.
+	Done func(events, operations int)
 }
 
 // Record records the node until ctx ends, through the running cniscope if there is one.
@@ -150,7 +152,7 @@ func newRecorder(
 ) (r *recorder, err error) {
 	r = &recorder{
 		log: log, path: to.Path, pipeline: s.Pipeline(header.BootID), late: latecomers{log: log}, stop: stop,
-		progress: progress{w: to.Diagnostics, live: terminal.Is(to.Diagnostics)},
+		progress: progress{w: to.Diagnostics, live: terminal.Is(to.Diagnostics), summary: to.Done},
 	}
 	if to.Path == "-" {
 		r.out, err = record.NewWriter(to.Out, header)
@@ -199,6 +201,7 @@ func (r *recorder) close(err error) error {
 type progress struct {
 	w             io.Writer
 	live          bool
+	summary       func(events, calls int)
 	events, calls int
 	last          int64
 }
@@ -214,7 +217,10 @@ func (n *progress) done(path string) {
 	if n.live {
 		fmt.Fprint(n.w, "\r\x1b[K")
 	}
-	if path != "-" {
+	switch {
+	case n.summary != nil:
+		n.summary(n.events, n.calls)
+	case path != "-":
 		fmt.Fprintf(n.w, "%d events, %d operations; draw them: cniscope show %s\n", n.events, n.calls, path)
 	}
 }

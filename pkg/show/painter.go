@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// In columns; minimum 40.
 	Width int
+	// Wrap keeps the lines of waterfalls within Width.
+	Wrap  bool
 	Color bool
 	// All draws also lo and teardowns; Each draws each command on its own line.
 	All, Each bool
@@ -30,11 +32,47 @@ type painter struct {
 func (p *painter) flush(w io.Writer) error {
 	said := p.b.String()
 	p.b.Reset()
+	if p.Wrap {
+		said = wrapped(said, max(p.Width, narrowest))
+	}
 	if p.ASCII {
 		said = ASCII(said)
 	}
 	_, err := io.WriteString(w, said)
 	return err
+}
+
+// wrapped breaks lines at spaces. The rest of a line is indented by four more columns than its start.
+func wrapped(said string, width int) string {
+	var b strings.Builder
+	for line := range strings.Lines(said) {
+		indent := strings.Repeat(" ", 4+len(line)-len(strings.TrimLeft(line, " ")))
+		column, spaces := 0, ""
+		for part := range strings.SplitAfterSeq(line, " ") {
+			word := strings.TrimRight(part, " \n")
+			switch {
+			case word == "":
+			case column > len(indent) && column+len(spaces)+visible(word) > width:
+				b.WriteString("\n" + indent + word)
+				column, spaces = len(indent)+visible(word), ""
+			default:
+				b.WriteString(spaces + word)
+				column, spaces = column+len(spaces)+visible(word), ""
+			}
+			spaces += part[len(word):]
+		}
+		b.WriteString(spaces)
+	}
+	return b.String()
+}
+
+// visible counts the columns of s without colors.
+func visible(s string) int {
+	columns := utf8.RuneCountInString(s)
+	for _, color := range [...]string{red, yellow, dim, bold, plain} {
+		columns -= len(color) * strings.Count(s, color)
+	}
+	return columns
 }
 
 // ANSI colors (ECMA-48, SGR).
@@ -43,13 +81,14 @@ const (
 	yellow = "\x1b[33;1m"
 	dim    = "\x1b[2m"
 	bold   = "\x1b[1m"
+	plain  = "\x1b[0m"
 )
 
 func (p *painter) paint(color, s string) string {
 	if !p.Color || color == "" || s == "" {
 		return s
 	}
-	return color + s + "\x1b[0m"
+	return color + s + plain
 }
 
 func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }

@@ -132,13 +132,16 @@ func (p *painter) row(call, n *node, depth int) {
 		name += fmt.Sprintf(" ×%d", n.count)
 	}
 	took := fmt.Sprintf("%9s", text.Round(n.took()))
-	if p.Width < narrow { // otherwise they begin at the right edge
+	said := strings.Join(remarks, "  ")
+	room := p.Width - p.nameColumn() - p.barColumn() - 16 // mark, edges and time
+	switch {
+	case said == "":
 		p.line(mark, color, name, p.bar(call, n), took)
-		if len(remarks) > 0 {
-			p.printf("      %s\n", strings.Join(remarks, "  "))
-		}
-	} else {
-		p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{took}, remarks...), "  "))
+	case p.Width < narrow || p.Wrap && visible(said) > room: // at the right edge there is no room
+		p.line(mark, color, name, p.bar(call, n), took)
+		p.printf("      %s\n", said)
+	default:
+		p.line(mark, color, name, p.bar(call, n), took+"  "+said)
 	}
 	for _, child := range p.children(n) {
 		p.row(call, child, depth+1)

@@ -97,7 +97,7 @@ func TestANarrowTerminal(t *testing.T) {
 func TestASCIIWriter(t *testing.T) {
 	for ascii, want := range map[bool]string{true: "x cni-folder\n  > fix\n", false: "✗ cni-folder\n  → fix\n"} {
 		var out strings.Builder
-		n, err := io.WriteString(Writer(&out, ascii), "✗ cni-folder\n  → fix\n")
+		n, err := io.WriteString(Writer(&out, ascii, false), "✗ cni-folder\n  → fix\n")
 		harness.Check(t, err)
 		harness.Equal(t, n, len("✗ cni-folder\n  → fix\n"))
 		harness.Equal(t, out.String(), want)
@@ -116,4 +116,11 @@ func TestASCIIAlone(t *testing.T) {
 		!strings.Contains(got, "shop/w?b-0") {
 		t.Error(got)
 	}
+}
+
+// A report's marks and headings have colors, its evidence has none.
+func TestColorsOfReports(t *testing.T) {
+	var out strings.Builder
+	harness.Must(io.WriteString(Writer(&out, false, true), "✗ runtime: off\n    IT IS\n  → fix\n! clock: slow\n? nri: off\nNODE  POD\n"))(t)
+	harness.Equal(t, out.String(), "\x1b[31;1m✗ runtime\x1b[0m: off\n    IT IS\n  → fix\n\x1b[33;1m! clock\x1b[0m: slow\n? nri: off\n\x1b[1mNODE  POD\x1b[0m\n")
 }

@@ -17,17 +17,17 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width returns columns; 120 if w is no terminal.
-func Width(w io.Writer) int {
+// Width returns columns; 120, not known, if w is no terminal and COLUMNS names none.
+func Width(w io.Writer) (columns int, known bool) {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			return columns
+			return columns, true
 		}
 	}
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
-		return columns
+		return columns, true
 	}
-	return 120
+	return 120, false
 }
 
 // Colors reports whether to color w, by --color: "always", "never" or "auto".

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +37,14 @@ func TestCommandLines(t *testing.T) {
 		{"ps --pod x -n y -o yaml", 2, "want text or json"},
 		{"config check /not/there", 1, "cannot read the configuration file: "},
 		{"config check -", 0, "-: valid"},
+		{"config check - -o json", 0, `"schema": "cniscope.dev/config/v1"`},
+		{"config print -o json", 0, `"key": "slow.call"`},
+		{"record - -o json", 2, "for -o json name a file"},
+		{"show", 2, "show needs a recording"},
+		{"version --color never", 0, "cniscope "},
+		{"top --color maybe", 2, "want auto, always or never"},
+		{"doctor -c /not/there --color always", 3, "cannot read the configuration file"},
+		{"show " + threePods + " --problems --color always", 0, "\x1b[31;1m✗ shop/broken-0"},
 		{"shwo", 2, `unknown command "shwo"; did you mean show?` + "\nTry 'cniscope --help'"},
 		{"config nope", 2, `unknown command "nope"` + "\nTry 'cniscope config --help'"},
 		{"config", 2, "config needs a command"},
@@ -52,6 +63,10 @@ func TestCommandLines(t *testing.T) {
 		{"record", 2, "record takes FILE|-, got none"},
 		{"__complete show --output ", 0, "text\njson\notlp\n"},
 		{"__complete show --color ", 0, "auto\nalways\nnever\n"},
+		{"__complete top --color ", 0, "auto\nalways\nnever\n"},
+		{"__complete doctor --wait ", 0, "runtime\ncni\nagent\nready\ndns\n"},
+		{"__complete record --output ", 0, "text\njson\n"},
+		{"__complete diff ", 0, "rec\ngz\n"},
 		{"__complete show ", 0, "rec\ngz\n"},
 		{"-V", 0, "cniscope "},
 	} {
@@ -69,6 +84,51 @@ func TestCommandLines(t *testing.T) {
 			harness.Says(t, out+diagnostics+fmt.Sprint(err), c.says)
 		})
 	}
+}
+
+// COLUMNS bounds the lines of show, which lose nothing: a longer line is continued on the next.
+func TestShowKeepsToTheColumns(t *testing.T) {
+	words := func(columns string) []string {
+		t.Setenv("COLUMNS", columns)
+		out, _, err := cniscope(t, "show", threePods, "--all", "--color", "always")
+		harness.Check(t, err)
+		out = regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(out, "")
+		for line := range strings.Lines(out) {
+			if most, _ := strconv.Atoi(columns); len([]rune(strings.TrimSuffix(line, "\n"))) > most {
+				t.Errorf("more than %s columns: %q", columns, line)
+			}
+		}
+		return slices.DeleteFunc(strings.Fields(out), func(word string) bool { return strings.ContainsAny(word, "│█▌▐▏…") || word == "0" })
+	}
+	words("60") // which cuts names
+	narrow, wide := words("80"), words("200")
+	if !slices.Equal(narrow, wide) {
+		t.Errorf("%d words in 80 columns, %d in 200", len(narrow), len(wide))
+	}
+}
+
+// Reports mark lines with one set of signs, in ASCII for LANG=C, and color them.
+func TestSignsOfReports(t *testing.T) {
+	t.Setenv("LC_ALL", "C")
+	options := remembering(t, threePods)
+	for _, c := range []struct{ args, says string }{
+		{"doctor --answer-timeout 100ms --color always", "\x1b[31;1mx "},
+		{"top --since 1000000h --color always", "\x1b[1mCAUSE "},
+		{"top --since 1000000h --color always", "\n  > remove the sleep"},
+	} {
+		out, _, _ := cniscope(t, append(strings.Fields(c.args), "--config", options)...)
+		harness.Says(t, out, c.says)
+		if strings.ContainsAny(out, "✗→·…✓") {
+			t.Errorf("%s is not ASCII: %s", c.args, out)
+		}
+	}
+}
+
+// Shells complete the pods that the running cniscope knows.
+func TestPodsAreCompleted(t *testing.T) {
+	out, _, err := cniscope(t, "__complete", "why", "--config", remembering(t, threePods), "")
+	harness.Check(t, err)
+	harness.Says(t, out, "shop/broken-0\n", "shop/slow-0\n", "shop/web-0\n")
 }
 
 // Each command's help has examples in their own section if it has any, and no line of them elsewhere. It repeats no

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +24,7 @@ func configCmd() *cobra.Command {
 }
 
 func configCheckCmd() *cobra.Command {
-	strict := false
+	strict, format := false, ""
 	on := string(config.Here())
 	cmd := &cobra.Command{
 		Use:   "check [FILE|-]",
@@ -51,16 +53,23 @@ The exit code is 1 if the file is invalid; with --strict also if there is a warn
 				source.Path, source.Text, source.TextName = "", string(text), "standard input"
 			}
 			o, err := source.Load()
+			out := cmd.OutOrStdout()
+			if err != nil && format == "json" {
+				err = errors.Join(err, indented(out, newConfigDocument(file, problems(err), nil, nil)))
+			}
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
 			warnings := source.Warnings(cmd.Context(), o)
+			if format == "json" {
+				err = indented(out, newConfigDocument(file, nil, warnings, o.Changes(source.Base)))
+				return cmp.Or(err, strictly(strict, file, warnings))
+			}
 			for _, w := range warnings {
 				fmt.Fprintf(out, "warning: %s\n", w.Error())
 			}
-			if strict && len(warnings) > 0 {
-				return fmt.Errorf("%s: warnings are errors with --strict", file)
+			if err := strictly(strict, file, warnings); err != nil {
+				return err
 			}
 			if len(warnings) == 0 {
 				fmt.Fprintf(out, "%s: valid\n", file)
@@ -74,13 +83,14 @@ The exit code is 1 if the file is invalid; with --strict also if there is a warn
 			return nil
 		},
 	}
+	formatFlag(cmd, &format)
 	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "system of the file: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }
 
 func configPrintCmd() *cobra.Command {
-	on := string(config.Here())
+	on, format := string(config.Here()), ""
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print the configuration in effect",
@@ -102,10 +112,48 @@ of another operating system, the environment is ignored.`,
 			if err != nil {
 				return err
 			}
+			if format == "json" {
+				return indented(cmd.OutOrStdout(), newConfigDocument(source.Path, nil, nil, o.All()))
+			}
 			fmt.Fprint(cmd.OutOrStdout(), o.TOML())
 			return nil
 		},
 	}
+	formatFlag(cmd, &format)
 	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "system of the file: "+strings.Join(config.Systems(), " or "))
 	return cmd
+}
+
+// configDocument is docs/schemas/config.json.
+type configDocument struct {
+	Schema   string           `json:"schema"`
+	File     string           `json:"file,omitempty"`
+	Valid    bool             `json:"valid"`
+	Problems []config.Problem `json:"problems"`
+	Warnings []config.Problem `json:"warnings"`
+	Options  []config.Change  `json:"options"`
+}
+
+// newConfigDocument has empty lists in place of null.
+func newConfigDocument(file string, wrong, warnings []config.Problem, options []config.Change) configDocument {
+	none := []config.Problem{}
+	return configDocument{
+		"cniscope.dev/config/v1", file, len(wrong) == 0, append(none, wrong...), append(none, warnings...),
+		append([]config.Change{}, options...),
+	}
+}
+
+func strictly(strict bool, file string, warnings []config.Problem) error {
+	if strict && len(warnings) > 0 {
+		return fmt.Errorf("%s: warnings are errors with --strict", file)
+	}
+	return nil
+}
+
+func problems(err error) []config.Problem {
+	var all config.Problems
+	if errors.As(err, &all) {
+		return all
+	}
+	return []config.Problem{{What: err.Error()}}
 }

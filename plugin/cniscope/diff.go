@@ -29,6 +29,7 @@ differences. For limits in CI see "cniscope show --help".`,
   cniscope diff before.rec.gz after.rec.gz -o json | jq .`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.color = colorOf(cmd)
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -51,7 +52,6 @@ differences. For limits in CI see "cniscope show --help".`,
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	formatFlag(cmd, &o.format)
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration (default "+replay.Timeout.String()+")")
-	colorFlag(cmd, &o.color)
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +19,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
-	"github.com/cniscope/cniscope/pkg/show"
-	"github.com/cniscope/cniscope/pkg/terminal"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -104,7 +101,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	if f.format == "json" {
 		err = indented(cmd.OutOrStdout(), newDoctorDocument(report))
 	} else {
-		err = report.Text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)))
+		err = report.Text(marked(cmd))
 	}
 	switch code := report.ExitCode(); {
 	case err != nil:

@@ -52,8 +52,9 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 }
 
 func (o showOptions) look(out io.Writer) show.Options {
+	width, known := terminal.Width(out)
 	return show.Options{
-		Width: terminal.Width(out), All: o.all, Each: o.each, ASCII: terminal.ASCII(os.Getenv), Limits: o.limits,
+		Width: width, Wrap: known, All: o.all, Each: o.each, ASCII: terminal.ASCII(os.Getenv), Limits: o.limits,
 		Color: terminal.Colors(o.color, out, os.Getenv),
 	}
 }

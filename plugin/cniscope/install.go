@@ -37,6 +37,7 @@ func installation() []*cobra.Command {
 
 func installCmd() *cobra.Command {
 	var o install.Options
+	var format string
 	var dryRun bool
 	as, ways := string(install.Service), []string{string(install.Service), string(install.Plugin)}
 	cmd := &cobra.Command{
@@ -74,9 +75,10 @@ one import line.`,
 			if err != nil {
 				return err
 			}
-			return carryOut(cmd, plan, dryRun, o.Root)
+			return carryOut(cmd, plan, dryRun, o.Root, format)
 		},
 	}
+	formatFlag(cmd, &format)
 	f := cmd.Flags()
 	f.Var(choice{&as, ways}, "as", "service or plugin")
 	f.BoolVar(&dryRun, "dry-run", false, "print the changes as a unified diff, and change nothing")
@@ -110,8 +112,11 @@ func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	return nil
 }
 
-func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) error {
+func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root, format string) error {
 	out := cmd.OutOrStdout()
+	if dryRun && format == "json" {
+		return indented(out, newPlanDocument(plan))
+	}
 	if dryRun {
 		if !plan.Changes() {
 			fmt.Fprintln(out, "nothing would be changed")
@@ -126,6 +131,10 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) 
 		}
 		return err
 	}
+	plan.Notes = append(plan.Notes, more...)
+	if format == "json" {
+		return indented(out, newPlanDocument(plan))
+	}
 	for _, s := range plan.Steps {
 		line := fmt.Sprintf("%-9s %s", s.Does, filepath.Join(root, s.Path))
 		if s.Why != "" {
@@ -133,7 +142,19 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) 
 		}
 		fmt.Fprintln(out, line)
 	}
-	return notes(out, append(plan.Notes, more...))
+	return notes(out, plan.Notes)
+}
+
+// planDocument is docs/schemas/install.json.
+type planDocument struct {
+	Schema  string         `json:"schema"`
+	Changes bool           `json:"changes"`
+	Steps   []install.Step `json:"steps"`
+	Notes   []string       `json:"notes"`
+}
+
+func newPlanDocument(p *install.Plan) planDocument {
+	return planDocument{"cniscope.dev/install/v1", p.Changes(), append([]install.Step{}, p.Steps...), append([]string{}, p.Notes...)}
 }
 
 func notes(out io.Writer, notes []string) error {

@@ -84,6 +84,7 @@ wrap plugins and does not change CNI configuration.
 	cmd.InitDefaultVersionFlag()
 	upper := cmd.Flags().VarPF(cmd.Flags().Lookup("version").Value, "V", "V", "")
 	upper.NoOptDefVal, upper.Hidden = "true", true
+	colorFlag(cmd)
 	command.Prepare(cmd)
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 type optionsFile struct{ path string }
@@ -70,7 +73,15 @@ func recordingFiles(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return []string{"rec", "gz"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func colorFlag(cmd *cobra.Command, color *string) {
-	*color = "auto"
-	cmd.Flags().Var(choice{color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
+func colorFlag(root *cobra.Command) {
+	color := "auto"
+	root.PersistentFlags().Var(choice{&color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
+}
+
+func colorOf(cmd *cobra.Command) string { return cmd.Flag("color").Value.String() }
+
+// marked returns the command's output for text that marks its lines.
+func marked(cmd *cobra.Command) io.Writer {
+	out := cmd.OutOrStdout()
+	return show.Writer(out, terminal.ASCII(os.Getenv), terminal.Colors(colorOf(cmd), out, os.Getenv))
 }

@@ -51,7 +51,7 @@ func takeOver(cmd *cobra.Command, root string) error {
 	}
 	if plan != nil {
 		fmt.Fprintln(out, "cniscope was installed by cniscope install before: the package takes over")
-		if err := carryOut(cmd, plan, false, root); err != nil {
+		if err := carryOut(cmd, plan, false, root, "text"); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func handBack(cmd *cobra.Command, root string) error {
 	if err != nil {
 		return err
 	}
-	return carryOut(cmd, plan, false, root)
+	return carryOut(cmd, plan, false, root, "text")
 }
 
 const stateFolder = "/var/lib/cniscope"

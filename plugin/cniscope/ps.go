@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ It asks the running cniscope. Needs root.`,
 			if format == "json" {
 				return indented(cmd.OutOrStdout(), psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)})
 			}
-			return list(cmd.OutOrStdout(), calls)
+			return list(marked(cmd), calls)
 		},
 	}
 	file.flag(cmd)
@@ -60,7 +61,8 @@ func list(out io.Writer, calls []control.Call) error {
 		_, err := fmt.Fprintln(out, "no CNI call is in progress")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range calls {
 		waits := cmp.Or(c.Polls, c.Waits)
@@ -70,5 +72,7 @@ func list(out io.Writer, calls []control.Call) error {
 		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
 			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, waits)
 	}
-	return w.Flush()
+	_ = w.Flush() // into b
+	_, err := io.WriteString(out, b.String())
+	return err
 }

@@ -20,6 +20,7 @@ func recordCmd() *cobra.Command {
 		overwrite bool
 		etl       bool
 		quiet     bool
+		format    string
 	)
 	cmd := &cobra.Command{
 		Use:   "record FILE|-",
@@ -47,6 +48,9 @@ the node.`,
 				ctx, cancel = context.WithTimeout(ctx, duration)
 				defer cancel()
 			}
+			if args[0] == "-" && format == "json" {
+				return usageError{errors.New("a recording goes to standard output: for -o json name a file")}
+			}
 			if args[0] == "-" && terminal.Is(cmd.OutOrStdout()) {
 				return usageError{errors.New("a recording goes to standard output: redirect it to a file")}
 			}
@@ -60,6 +64,11 @@ the node.`,
 			to := node.Recording{
 				Version: version(), Path: args[0], Overwrite: overwrite, Out: cmd.OutOrStdout(), Diagnostics: cmd.ErrOrStderr(),
 			}
+			if format == "json" {
+				to.Done = func(events, operations int) {
+					_ = indented(to.Out, recordDocument{"cniscope.dev/record/v1", to.Path, events, operations})
+				}
+			}
 			if quiet {
 				o.Log.Level, to.Diagnostics = "error", io.Discard
 			}
@@ -67,9 +76,18 @@ the node.`,
 		},
 	}
 	file.flag(cmd)
+	formatFlag(cmd, &format)
 	cmd.Flags().DurationVar(&duration, "for", 0, "stop after this duration, such as 10m")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print errors only")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace FILE if it exists")
 	cmd.Flags().BoolVar(&etl, "etl", false, "on Windows: record a trace of Windows (.etl)")
 	return cmd
+}
+
+// recordDocument is docs/schemas/record.json.
+type recordDocument struct {
+	Schema     string `json:"schema"`
+	File       string `json:"file"`
+	Events     int    `json:"events"`
+	Operations int    `json:"operations"`
 }

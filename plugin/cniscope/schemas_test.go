@@ -174,9 +174,37 @@ func TestDocumentOfDoctor(t *testing.T) {
 	valid(t, schema(t, "doctor-ready"), "ready", ready.Bytes())
 }
 
+// Commands that change the node or read its files print documents, too.
+func TestDocumentsOfTheNode(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.toml"), filepath.Join(dir, "bad.toml")
+	harness.Check(t, os.WriteFile(good, []byte("[slow]\ncall = \"3s\"\n[state]\ndir = \""+dir+"\"\n"), 0o600))
+	harness.Check(t, os.WriteFile(bad, []byte("[slow]\ncal = 1\n"), 0o600))
+	for _, c := range []struct{ schema, args, says string }{
+		{"config", "config check " + good, `"value": "3s"`},
+		{"config", "config check " + bad, `"line": 2`},
+		{"config", "config check " + dir + "/none.toml", `"what": "cannot read the configuration file: `},
+		{"config", "config print " + good, `"default": "2s"`},
+		{"config", "config print", `"key": "slow.call"`},
+		{"install", "install --dry-run --no-containerd --root " + dir, `"does": "new"`},
+		{"install", "install --no-containerd --root " + dir, `"does": "new"`},
+		{"install", "uninstall --dry-run --root " + dir, `"does": "removed"`},
+		{"status", "status --root " + dir, `"state": "as installed"`},
+		{"status", "status --root " + t.TempDir() + " --config " + good, `"schema": "cniscope.dev/status/v1"`},
+	} {
+		out, diagnostics, err := cniscope(t, append(strings.Fields(c.args), "-o", "json")...)
+		valid(t, schema(t, c.schema), c.args, []byte(out))
+		harness.Says(t, out, c.says)
+		if strings.Contains(out, "null") {
+			t.Errorf("%s: null in %s: %s %v", c.args, out, diagnostics, err)
+		}
+	}
+	valid(t, schema(t, "record"), "record", harness.Must(json.Marshal(recordDocument{"cniscope.dev/record/v1", "x.rec", 3, 1}))(t))
+}
+
 // A field that no schema has makes a document invalid: else nothing would be found above.
 func TestSchemasAreStrict(t *testing.T) {
-	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "baseline", "doctor", "doctor-ready", "version"} {
+	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "baseline", "doctor", "doctor-ready", "version", "status", "config", "install", "record"} {
 		file := harness.Must(os.ReadFile("../../docs/schemas/" + name + ".json"))(t)
 		var document any
 		harness.Check(t, json.Unmarshal(file, &document))

@@ -62,6 +62,7 @@ unreadable.`,
   cniscope show ci.rec.gz --problems --max-call 500ms --max-commands 20`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.color = colorOf(cmd)
 			if o.format == "otlp" {
 				o.format = "json"
 			}
@@ -86,7 +87,6 @@ unreadable.`,
 	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json if the recorded node had [trace] fold_commands")
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
-	colorFlag(cmd, &o.color)
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")

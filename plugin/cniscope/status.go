@@ -29,7 +29,8 @@ installed nor running.`,
 				return err
 			}
 			if format == "json" {
-				err = indented(cmd.OutOrStdout(), s)
+				o, _ := file.load() // else the node has no name
+				err = indented(cmd.OutOrStdout(), statusDocument{"cniscope.dev/status/v1", o.Resource.Node, s})
 			} else {
 				err = tell(cmd.OutOrStdout(), s)
 			}
@@ -43,6 +44,13 @@ installed nor running.`,
 	formatFlag(cmd, &format)
 	cmd.Flags().StringVar(&root, "root", "/", "look at the file tree below this directory")
 	return cmd
+}
+
+// statusDocument is docs/schemas/status.json.
+type statusDocument struct {
+	Schema string `json:"schema"`
+	Node   string `json:"node,omitempty"`
+	*install.Status
 }
 
 func tell(out io.Writer, s *install.Status) error {

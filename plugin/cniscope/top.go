@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
-	"github.com/cniscope/cniscope/pkg/show"
-	"github.com/cniscope/cniscope/pkg/terminal"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -52,7 +49,7 @@ It asks the running cniscope. Needs root. For many nodes, run kubectl cniscope t
 			if format == "json" {
 				return indented(cmd.OutOrStdout(), d)
 			}
-			return d.text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)), now)
+			return d.text(marked(cmd), now)
 		},
 	}
 	file.flag(cmd)

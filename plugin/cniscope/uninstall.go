@@ -10,7 +10,7 @@ import (
 
 func uninstallCmd() *cobra.Command {
 	var purge, dryRun bool
-	root := "/"
+	root, format := "/", ""
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove what cniscope install added to this node",
@@ -25,9 +25,10 @@ It does not restart containerd, and prints whether you need to.`,
 			if err != nil {
 				return err
 			}
-			return carryOut(cmd, plan, dryRun, root)
+			return carryOut(cmd, plan, dryRun, root, format)
 		},
 	}
+	formatFlag(cmd, &format)
 	f := cmd.Flags()
 	f.BoolVar(&purge, "purge", false, "also remove files that you changed")
 	f.BoolVar(&dryRun, "dry-run", false, "print the changes as a unified diff, and change nothing")

@@ -42,15 +42,23 @@ kubectl cniscope why.`,
 			if w.last < 1 {
 				return usageError{fmt.Errorf("--limit %d: want 1 or more", w.last)}
 			}
+			w.color = colorOf(cmd)
 			return w.run(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		o, err := w.file.load()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		pods, _ := latest(cmd.Context(), memory(o.State.Dir)) // none if cniscope does not run
+		return pods, cobra.ShellCompDirectiveNoFileComp
 	}
 	w.file.flag(cmd)
 	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
 	command.Formerly(cmd, "last", "limit")
 	cmd.Flags().DurationVar(&w.since, "since", 0, "only setups and teardowns that ended within this time")
 	formatFlag(cmd, &w.format)
-	colorFlag(cmd, &w.color)
 	return cmd
 }
 
@@ -128,15 +136,9 @@ func podNamed(name string) (namespace, pod string) {
 }
 
 func (w why) unknown(ctx context.Context, r control.Reader, name string, since time.Time) error {
-	all, err := r.Operations(ctx, control.Query{Limit: 1000})
+	pods, err := latest(ctx, r)
 	if err != nil {
 		return err
-	}
-	var pods []string
-	for _, l := range slices.Backward(all.Operations) {
-		if pod := podOf(l); l.Pod != "" && !slices.Contains(pods, pod) {
-			pods = append(pods, pod)
-		}
 	}
 	said := "nothing is remembered yet"
 	if len(pods) > 0 {
@@ -144,6 +146,17 @@ func (w why) unknown(ctx context.Context, r control.Reader, name string, since t
 	}
 	return fmt.Errorf("no operation of pod %s is remembered since %s; %s (was it on another node, or has it hostNetwork?)",
 		text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
+}
+
+// latest returns the pods of the last operations, the latest first.
+func latest(ctx context.Context, r control.Reader) (pods []string, err error) {
+	all, err := r.Operations(ctx, control.Query{Limit: 1000})
+	for _, l := range slices.Backward(all.Operations) {
+		if pod := podOf(l); l.Pod != "" && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, err
 }
 
 func podOf(l control.Line) string {
@@ -165,11 +178,7 @@ func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l contro
 			return err
 		}
 	}
-	said := describe(l)
-	if look.ASCII {
-		said = show.ASCII(said)
-	}
-	_, err := io.WriteString(out, said)
+	_, err := io.WriteString(show.Writer(out, look.ASCII, look.Color), describe(l))
 	return err
 }
 

@@ -57,7 +57,8 @@ func clusterOf(count int) *api {
 
 func TestPs(t *testing.T) {
 	config := clusterOf(60).start(t)
-	kubectl(t, config, "ps", "-A").want(t, 0, "NODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
+	kubectl(t, config, "ps").want(t, 0, "in progress on 60 nodes (namespace shop)\nNODE")
+	kubectl(t, config, "ps", "-A").want(t, 0, "2 CNI calls in progress on 60 nodes (all namespaces)\nNODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
 	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is in progress on 60 nodes (namespace bank)")
 	kubectl(t, config, "ps", "-A", "--node", "node-050").want(t, 0, "shop/web-50")
 	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope pod found on node elsewhere",
@@ -92,7 +93,9 @@ func TestDoctor(t *testing.T) {
 		"as node-000 has it:", "→ kubectl delete pod", "? 1 of 12 nodes: service-rules: could not check: no permission", "1 finding")
 	kubectl(t, config, "doctor", "node-008").want(t, 0, "✓ nothing found on 1 node")
 	kubectl(t, config, "doctor", "node-004").want(t, 3, "not every check could be made")
-	kubectl(t, config, "doctor").want(t, 2, "or --all-nodes")
+	kubectl(t, config, "doctor").want(t, 1, "✗ 4 of 12 nodes")
+	kubectl(t, config, "doctor", "node/node-008").want(t, 0, "✓ nothing found on 1 node")
+	kubectl(t, config, "doctor", "--node", "node-008").want(t, 0, "✓ nothing found on 1 node")
 	var d doctorDocument
 	if r := kubectl(t, config, "doctor", "-A", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil ||
 		len(d.Findings) != 1 || !d.Findings[0].Differs {
@@ -102,7 +105,8 @@ func TestDoctor(t *testing.T) {
 
 func TestTop(t *testing.T) {
 	config := clusterOf(40).start(t)
-	kubectl(t, config, "top").want(t, 0,
+	kubectl(t, config, "top").want(t, 0, "of 40 nodes (namespace shop)")
+	kubectl(t, config, "top", "-A").want(t, 0,
 		"20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
 		"CAUSE", "file_lock", "4.9s of 5s: iptables waited for file lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
 		"portmap")
@@ -199,6 +203,7 @@ func TestCompletion(t *testing.T) {
 	kubectl(t, config, "__complete", "why", "w").want(t, 0, "web-0\n")
 	kubectl(t, config, "__complete", "why", "shop/l").want(t, 0, "shop/late\n")
 	kubectl(t, config, "__complete", "record", "node/node-01").want(t, 0, "node/node-010\nnode/node-011\n")
+	kubectl(t, config, "__complete", "ps", "node/node-01").want(t, 0, "node/node-010\nnode/node-011\n")
 	kubectl(t, config, "__complete", "doctor", "node-000", "node-00").want(t, 0, "node-001\n")
 	kubectl(t, config, "__complete", "ps", "--format", "").want(t, 0, "json\n")
 	// kubectl's name for completion.
@@ -245,8 +250,11 @@ func TestCommandLines(t *testing.T) {
 		{"pss", 2, `unknown command "pss"; did you mean ps?`},
 		{"version -o wide", 2, "--output wide: want text or json"},
 		{"version -o json", 0, `"schema":`},
-		{"doctor", 2, "doctor needs node names, or --all-nodes"},
-		{"doctor --all-nodes n1", 2, "doctor needs node names, or --all-nodes"},
+		{"doctor --all-nodes n1", 2, "choose one of node names and --all-nodes"},
+		{"doctor -A node/n1", 2, "choose one of node names and --all-nodes"},
+		{"doctor --all --node n1", 2, "choose one of node names and --all-nodes"},
+		{"ps --color maybe", 2, "--color maybe: want auto, always or never"},
+		{"__complete doctor --color ", 0, "auto\nalways\nnever\n"},
 		{"ps n1", 2, "n1: want node/NODE; for a pod use --pod"},
 		{"top n1", 2, "n1: want node/NODE"},
 		{"ps --help", 0, "Use \"kubectl cniscope options\" for the flags that every command accepts."},

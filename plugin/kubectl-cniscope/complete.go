@@ -23,6 +23,10 @@ func completions(root *cobra.Command, o *options) {
 				}
 				return append(o.pods(ctx, prefix), "node/")
 			})
+		case "ps", "top":
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+				return o.nodesNamed(cmd.Context(), "node/", prefix), cobra.ShellCompDirectiveNoFileComp
+			}
 		case "doctor":
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 				names := o.nodesNamed(cmd.Context(), "", prefix)
@@ -36,6 +40,8 @@ func completions(root *cobra.Command, o *options) {
 			return o.nodesNamed(cmd.Context(), "", prefix), cobra.ShellCompDirectiveNoFileComp
 		})
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
+		cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"},
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("context",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -73,7 +79,7 @@ func (o *options) pods(ctx context.Context, prefix string) []string {
 	if err != nil {
 		return nil
 	}
-	namespace, _, err := o.namespace()
+	namespace, err := o.namespace()
 	if err != nil {
 		return nil
 	}

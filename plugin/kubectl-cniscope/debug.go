@@ -78,7 +78,7 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 func (r *recording) once(cmd *cobra.Command, o cluster.Once, pod string, doctor bool) (err error) {
 	question := []string{fleet.Record, "--for", r.length.String()}
 	var of []string
-	if o.Namespace, _, err = r.namespace(); err == nil && pod != "" {
+	if o.Namespace, err = r.namespace(); err == nil && pod != "" {
 		var namespace string
 		namespace, pod, err = r.named(pod)
 		of = []string{"--namespace", namespace, "--pod", pod}

@@ -17,22 +17,22 @@ import (
 func doctorCmd(o *options) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
-		Use:   "doctor NODE...|--all-nodes",
+		Use:   "doctor [NODE...|--all-nodes]",
 		Short: "Report why pods on the nodes get no network",
 		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
 groups similar findings and lists the affected nodes, with the evidence of the first node and the
-remedy. Problems (✗) come first, then warnings (!), then notes (·).
+remedy. Problems (✗) come first, then warnings (!), then notes (·). Without NODE it asks all nodes.
 
 A node examines itself up to twice a minute, so an answer may be 30 s old.
 
 The exit code is 0 if every node answered and nothing was found. It is 1 if a problem or a warning was
 found, and 3 if nothing was found but a node did not answer or could not make a check.`,
-		Example: `  kubectl cniscope doctor --all-nodes
+		Example: `  kubectl cniscope doctor
   kubectl cniscope doctor node-7 node-9
-  kubectl cniscope doctor --all-nodes -o json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'`,
+  kubectl cniscope doctor -o json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if all == (len(args)+len(o.nodes) > 0) {
-				return usageError{errors.New("doctor needs node names, or --all-nodes")}
+			if all && len(args)+len(o.nodes) > 0 {
+				return usageError{errors.New("choose one of node names and --all-nodes")}
 			}
 			return nil
 		},
@@ -46,7 +46,9 @@ found, and 3 if nothing was found but a node did not answer or could not make a 
 			return examine(cmd, o)
 		}),
 	}
-	cmd.Flags().BoolVarP(&all, "all-nodes", "A", false, "all nodes")
+	cmd.Flags().BoolVar(&all, "all-nodes", false, "all nodes (default)")
+	cmd.Flags().BoolVarP(&all, "all", "A", false, "")
+	cmd.Flags().Lookup("all").Hidden = true
 	return cmd
 }
 

@@ -57,5 +57,6 @@ func (o *options) print(cmd *cobra.Command, d any, text func(io.Writer) error) e
 	if o.format == "json" {
 		return indented(cmd.OutOrStdout(), d)
 	}
-	return text(show.Writer(cmd.OutOrStdout(), terminal.ASCII(os.Getenv)))
+	out := cmd.OutOrStdout()
+	return text(show.Writer(out, terminal.ASCII(os.Getenv), terminal.Colors(o.color, out, os.Getenv)))
 }

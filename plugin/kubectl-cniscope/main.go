@@ -55,7 +55,7 @@ func completing(args []string) []string {
 
 // formerly accepts flags' names of 0.2.
 func formerly(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	for former, now := range map[string]string{"format": "output", "last": "limit", "all": "all-nodes"} {
+	for former, now := range map[string]string{"format": "output", "last": "limit"} {
 		if name == former {
 			name = now
 		}
@@ -71,9 +71,9 @@ func rootCmd() *cobra.Command {
 calls hang now, why nodes give pods no network, and which causes cost the cluster most.
 
   kubectl cniscope why web-0             verdict, remedy and waterfall of a pod's setups
-  kubectl cniscope top                   causes of slow and failed CNI calls in the last hour
+  kubectl cniscope top -A                causes of slow and failed CNI calls in the last hour
   kubectl cniscope ps -A                 CNI calls in progress on all nodes
-  kubectl cniscope doctor --all-nodes    why pods on the nodes get no network
+  kubectl cniscope doctor                why pods on the nodes get no network
   kubectl cniscope record web-0          a recording, which "cniscope show" draws
 
 It uses your Kubernetes permissions: the Role cniscope-operator in cniscope's namespace. If a

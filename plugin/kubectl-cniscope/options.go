@@ -25,6 +25,7 @@ type options struct {
 	nodes  []string
 	limits fanout.Limits
 	format string
+	color  string
 }
 
 func newOptions() *options {
@@ -42,6 +43,7 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.nodes, "node", nil, "query these nodes only")
 	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are queried at the same time")
 	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long to wait for the answer of one node")
+	set.StringVar(&o.color, "color", "auto", "auto, always or never")
 	set.StringVarP(&o.format, "output", "o", o.format, "text or json")
 	kube := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.kube.AddFlags(kube)
@@ -97,6 +99,8 @@ func (o *options) check() error {
 	switch {
 	case o.format != "text" && o.format != "json":
 		return usageError{fmt.Errorf("--output %s: want text or json", o.format)}
+	case !slices.Contains([]string{"auto", "always", "never"}, o.color):
+		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
 	case o.limits.AtOnce < 1 || o.limits.AtOnce > 256:
 		return usageError{fmt.Errorf("--concurrency %d: want 1 to 256", o.limits.AtOnce)}
 	case o.limits.Patience <= 0:
@@ -105,12 +109,12 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) namespace() (name string, named bool, err error) {
-	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
+func (o *options) namespace() (string, error) {
+	name, _, err := o.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", false, fmt.Errorf("cannot read the kubeconfig: %w", err)
+		return "", fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
-	return name, named && o.kube.Namespace != nil && *o.kube.Namespace != "", nil
+	return name, nil
 }
 
 func (o *options) connect() (*cluster.Cluster, error) {

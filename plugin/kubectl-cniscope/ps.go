@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func (o *options) scoped(cmd *cobra.Command, all bool) (*session, error) {
 	}
 	within := ""
 	if !all {
-		if within, _, err = o.namespace(); err != nil {
+		if within, err = o.namespace(); err != nil {
 			return nil, err
 		}
 	}
@@ -97,12 +98,17 @@ func (d psDocument) text(out io.Writer, about string) error {
 		_, err := fmt.Fprintf(out, "no CNI call is in progress on %s (%s)\n", digest.Count(d.Nodes.Answered, "node"), about)
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in progress on %s (%s)\n", digest.Count(len(d.Calls), "CNI call"),
+		digest.Count(d.Nodes.Answered, "node"), about)
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tPOD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range d.Calls {
 		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName,
 			c.Plugin,
 			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
 	}
-	return w.Flush()
+	_ = w.Flush() // into b
+	_, err := io.WriteString(out, b.String())
+	return err
 }

@@ -21,15 +21,13 @@ func topCmd(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Rank the causes of slow and failed CNI calls of all nodes",
-		Long: `Rank the causes of slow and failed CNI calls of the last hour on all nodes, with nodes, plugins, the
-worst call and the remedy.
-
-It covers all namespaces; -n selects one.
+		Long: `Rank the causes of slow and failed CNI calls in your namespace in the last hour on all nodes, with
+nodes, plugins, the worst call and the remedy.
 
 Each node keeps its last 10,000 pod setups and teardowns, which may be less than an hour.`,
-		Example: `  kubectl cniscope top
+		Example: `  kubectl cniscope top -A                    all pods
   kubectl cniscope top -n shop --since 10m
-  kubectl cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
+  kubectl cniscope top -A -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,
 		Args: o.nodeArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
@@ -59,7 +57,7 @@ type topDocument struct {
 const linesMost = 2000
 
 func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
-	s, err := o.widest(cmd, all)
+	s, err := o.scoped(cmd, all)
 	if err != nil {
 		return err
 	}
@@ -86,17 +84,6 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	}
 	err = o.print(cmd, d, func(out io.Writer) error { return d.text(out, s.about()) })
 	return cmp.Or(err, partial(d.Nodes))
-}
-
-func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
-	s, err := o.scoped(cmd, all)
-	if err != nil {
-		return nil, err
-	}
-	if _, named, _ := o.namespace(); !named {
-		s.within = ""
-	}
-	return s, nil
 }
 
 func (d topDocument) text(out io.Writer, about string) error {

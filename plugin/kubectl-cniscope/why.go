@@ -47,14 +47,12 @@ cniscope-operator in cniscope's namespace. If you lack one of them, why names it
 		}),
 	}
 	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
-	cmd.Flags().StringVar(&w.color, "color", "auto", "auto, always or never")
 	return cmd
 }
 
 type why struct {
 	*options
-	last  int
-	color string
+	last int
 }
 
 // whyDocument is docs/schemas/kubectl-why.json.
@@ -101,12 +99,12 @@ func (w *why) run(cmd *cobra.Command, name string) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	err = w.print(cmd, d, func(out io.Writer) error { return w.text(out, d) })
+	err = w.print(cmd, d, func(io.Writer) error { return w.text(cmd.OutOrStdout(), d) }) // which knows the terminal
 	return cmp.Or(err, d.verdict(missing))
 }
 
 func (o *options) named(name string) (namespace, pod string, err error) {
-	if namespace, _, err = o.namespace(); err != nil {
+	if namespace, err = o.namespace(); err != nil {
 		return "", "", err
 	}
 	before, after, both := strings.Cut(name, "/")

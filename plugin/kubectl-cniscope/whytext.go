@@ -32,15 +32,12 @@ func (w *why) text(out io.Writer, d *whyDocument) error {
 		fmt.Fprintf(&b, "\n%s\n", d.remark)
 	}
 	d.operations(&b)
+	width, known := terminal.Width(out)
 	look := show.Options{
-		Width: terminal.Width(out), All: true, ASCII: terminal.ASCII(os.Getenv),
+		Width: width, Wrap: known, All: true, ASCII: terminal.ASCII(os.Getenv),
 		Color: terminal.Colors(w.color, out, os.Getenv),
 	}
-	said := b.String()
-	if look.ASCII {
-		said = show.ASCII(said)
-	}
-	if _, err := io.WriteString(out, said); err != nil || len(d.drawn) == 0 {
+	if _, err := io.WriteString(show.Writer(out, look.ASCII, look.Color), b.String()); err != nil || len(d.drawn) == 0 {
 		return err
 	}
 	if _, err := io.WriteString(out, "\n"); err != nil {

@@ -46,7 +46,7 @@ func (c *cluster) fleetAnswers(web *pod) {
 	want(operator, 0, []string{"why", name, "-n", "shop"}, "shop/"+name+" on "+c.node, "CNISlow", "ADD eth0  SLOW: 1.", "sleep", "│")
 	want(operator, 0, []string{"ps", "-A"}, simulated.Node(50)+"  shop/web-50")
 	want(operator, 0, []string{"ps", "-n", "shop"}, "shop/web-50")
-	want(operator, 0, []string{"top"}, "(all namespaces)", "of 3 nodes", "file_lock", c.node, simulated.Node(10))
+	want(operator, 0, []string{"top", "-A"}, "(all namespaces)", "of 3 nodes", "file_lock", c.node, simulated.Node(10))
 	want(operator, 0, []string{"top", "-n", "shop"}, "(namespace shop)", c.node)
 	// Doctor's findings are the rig's; the simulated nodes have none.
 	s := c.kubectl(operator, "", "cniscope", "doctor", "-A")
