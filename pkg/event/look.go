@@ -129,12 +129,14 @@ const (
 	FoundLeases FoundKind = "leases"
 	FoundModule FoundKind = "module"
 	FoundToken  FoundKind = "token"
+
+	FoundProcess FoundKind = "process"
 )
 
 // Want is a look that a failed call waits for.
 type Want struct {
 	Kind FoundKind
-	// Name is an interface, modules, or a file. Both may be empty.
+	// Name is an interface, modules, a file or a process. Both may be empty.
 	Network, Name string
 }
 

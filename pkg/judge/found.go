@@ -11,15 +11,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Wants returns a failed call and the look that its verdict needs, or nil.
+// Wants returns a call and the look that its verdict needs, or nil.
 func Wants(op *model.Operation) (*model.Call, *event.Want) {
 	for _, call := range op.Calls {
 		failed := failedRun(call)
-		if failed == nil {
-			continue
+		var k *KnownFailure
+		if failed != nil {
+			k = known(failed)
 		}
-		k := known(failed)
 		if k == nil || k.Find == "" {
+			if name := actsFor(call); name != "" {
+				return call, &event.Want{Kind: event.FoundProcess, Name: name}
+			}
 			continue
 		}
 		w := &event.Want{Kind: k.Find, Network: call.Network, Name: k.Name}

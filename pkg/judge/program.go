@@ -125,8 +125,7 @@ func (p *program) settle() {
 	}
 }
 
-// String phrases it: "agentd at /run/agent.sock ran Get-NetAdapter (2 times), which ran sleep, while plugin antrea
-// waited".
+// String is a clause.
 func (p *program) String() string {
 	inner := ""
 	if p.inner != "" {

@@ -12,7 +12,7 @@ import (
 // rules are in order of preference: the special before the general.
 func rules() []rule {
 	return []rule{
-		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
+		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
 		polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
 		networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
 	}

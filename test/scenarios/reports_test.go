@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -43,6 +44,60 @@ func init() {
 		return os.Remove(missing.id)
 	}
 	doings["ADD exit"] = func() error { os.Exit(2); return nil }
+}
+
+// A stand-in of Open vSwitch: its command has its change at once, and then waits until the switch acted on it.
+const (
+	vsctl, vswitchd, ovsdb = "ovs-vsctl", "ovs-vswitchd", "ovsdb-server"
+	ovsSocket              = incidentDir + "/db.sock"
+)
+
+// openVSwitch is the main of vsctl, which waits, and of ovsdb, which reports the switch's act after two seconds.
+func openVSwitch(name string) error {
+	if name == vsctl {
+		c, err := net.Dial("unix", ovsSocket)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("transact"))
+		_, err = io.ReadAll(c)
+		return err
+	}
+	l, err := net.Listen("unix", ovsSocket)
+	for err == nil {
+		var c net.Conn
+		if c, err = l.Accept(); err == nil {
+			_, _ = c.Read(make([]byte, 8))
+			_, _ = c.Write([]byte("committed"))
+			time.AfterFunc(2*time.Second, func() { c.Close() })
+		}
+	}
+	return err
+}
+
+// switched is an agent on ciliumSocket that runs vsctl, beside the database and a switch, which may be dead.
+func switched(dead bool) func(*scene) func() {
+	return func(s *scene) func() {
+		start := func(name, program string, args ...string) *exec.Cmd {
+			file := incidentDir + "/" + name
+			_ = os.Symlink(harness.Must(exec.LookPath(program))(s.T), file)
+			c := exec.Command(file, args...)
+			harness.Check(s.T, c.Start())
+			return c
+		}
+		self := harness.Must(os.Executable())(s.T)
+		_ = os.Symlink(self, incidentDir+"/"+vsctl)
+		_ = os.Remove(ovsSocket)
+		db, sw := start(ovsdb, self), start(vswitchd, "sleep", "60")
+		end := func(c *exec.Cmd) { _ = c.Process.Kill(); _ = c.Wait() }
+		if dead {
+			end(sw)
+		}
+		harness.Until(s, "the database listens", func() bool { _, err := os.Stat(ovsSocket); return err == nil })
+		stop := answers(s, func() { _ = exec.Command(incidentDir + "/" + vsctl).Run() }, 200)
+		return func() { stop(); end(db); end(sw) }
+	}
 }
 
 // never is in no twin's remedy.
@@ -89,6 +144,16 @@ func moreReports() []report {
 			id: "agent-runs-twin", chain: does("cilium-cni", "cilium"), before: agentRuns("timeout", "0.3", "tail", "-f", "/dev/null"),
 			cause: "slow_command", says: []string{"timeout"},
 		}, "kube-proxy",
+	}, {
+		incident{
+			id: "vswitchd-dead-behind-vsctl", chain: does("cilium-cni", "cilium"), before: switched(true), cause: "behind_agent",
+			says: []string{"plugin cilium-cni waited for ovs-vswitchd (not running), through ovs-vsctl"}, remedy: "start ovs-vswitchd",
+		}, "ovsdb-server",
+	}, {
+		incident{
+			id: "vswitchd-twin", chain: does("cilium-cni", "cilium"), before: switched(false), cause: "agent_idle",
+			says: []string{"waited for ovsdb-server"},
+		}, "start ovs-vswitchd",
 	}, {
 		incident{
 			id: "plugin-panics", chain: does("contiv", "panic"), fails: true, cause: "plugin_error",

@@ -39,6 +39,11 @@ func TestMain(m *testing.M) {
 		os.Exit(remote())
 	case name == "agentd":
 		os.Exit(serveAgent())
+	case name == vsctl, name == ovsdb:
+		if err := openVSwitch(name); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case name == nriActor:
 		os.Exit(actNRI())
 	case name == "whereabouts":

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // Found looks at what a failed call needed. No name from a plugin's message opens a path.
@@ -41,8 +42,15 @@ var errUnnamed = errors.New("no configuration that the runtime has loaded names 
 
 func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found, err error) {
 	f := begin(ctx, o)
-	if w.Kind == event.FoundModule {
-		return module(theNode(f.Contained), strings.Fields(w.Name))
+	switch sees := theNode(f.Contained); {
+	case w.Kind == event.FoundModule:
+		return module(sees, strings.Fields(w.Name))
+	case w.Kind == event.FoundProcess && !sees.sure:
+		return event.Found{Name: w.Name}, errUnseen
+	case w.Kind == event.FoundProcess:
+		found.Name = w.Name
+		found.Absent, err = absent(ctx, w.Name)
+		return found, err
 	}
 	f.Held.Err = errSilent
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -67,6 +75,19 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 		return event.Found{}, errUnnamed
 	}
 	return found, attached(sees, &found)
+}
+
+func absent(ctx context.Context, name string) (bool, error) {
+	pids, err := procfs.All()
+	for _, pid := range pids {
+		if stat, err := procfs.StatOf(pid); err == nil && stat.Name == name && !stat.Zombie() {
+			return false, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return err == nil, err
 }
 
 func named(loaded []fact.Loaded, w event.Want) string {

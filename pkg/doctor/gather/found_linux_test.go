@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -175,4 +176,26 @@ func inNewNetwork(run func() error) error {
 		over <- err
 	}()
 	return <-over
+}
+
+func TestWhetherAProcessRuns(t *testing.T) {
+	const name = "cni-does-act"
+	file := filepath.Join(t.TempDir(), name)
+	harness.Check(t, os.Symlink(harness.Must(exec.LookPath("sleep"))(t), file))
+	is := func(absent bool) {
+		t.Helper()
+		f := Found(t.Context(), fact.Options{Patience: time.Minute}, event.Want{Kind: event.FoundProcess, Name: name})
+		harness.DeepEqual(t, f, &event.Found{Kind: event.FoundProcess, Name: name, Absent: absent})
+	}
+	is(true)
+	runs := exec.Command(file, "60")
+	harness.Check(t, runs.Start())
+	is(false)
+	harness.Check(t, runs.Process.Kill())
+	harness.Until(t, "it is a zombie", func() bool {
+		stat, err := procfs.StatOf(runs.Process.Pid)
+		return err == nil && stat.Zombie()
+	})
+	is(true)
+	_ = runs.Wait()
 }
