@@ -74,7 +74,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	}
 	plugin := nri.New(nri.Options{
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
-		Connected: runtime.Tell, Anchors: anchors, Plugins: newNRIPlugins(o.NRI.Socket).list,
+		Connected: runtime.Tell, Anchors: anchors, Plugins: nri.NewSearch(o.NRI.Socket).List,
 	})
 	n.started, n.nri = source.Start(ctx, log, plugin), plugin
 	n.sources = append(n.sources, n.started)

@@ -39,16 +39,17 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// AtSocket returns the clients' ends at a unix socket by its path's base.
-func AtSocket(base string) (inodes []uint64, err error) {
+// AtSocket returns the clients' ends by the servers' ends, at unix sockets whose path has the base.
+func AtSocket(base string) (ends map[uint64]uint64, err error) {
+	ends = map[uint64]uint64{}
 	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {
 		attributes, err := s.attributes()
 		if other, _ := otherIn(attributes); other != 0 && path.Base(nameIn(attributes[0].Data)) == base {
-			inodes = append(inodes, uint64(other))
+			ends[uint64(s.inode)] = uint64(other)
 		}
 		return err
 	})
-	return inodes, err
+	return ends, err
 }
 
 // Streams returns other ends of unix and TCP sockets by inode, in our network namespace.

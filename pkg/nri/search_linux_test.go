@@ -1,6 +1,7 @@
-package node
+package nri
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -17,8 +18,8 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	listener, err := net.Listen("unix", socket)
 	harness.Check(t, err)
 	defer listener.Close()
-	connect := func() *os.File {
-		conn, err := net.Dial("unix", socket)
+	connect := func(listener net.Listener) (plugin *os.File, runtime net.Conn) {
+		conn, err := net.Dial("unix", listener.Addr().String())
 		harness.Check(t, err)
 		defer conn.Close()
 		file, err := conn.(*net.UnixConn).File()
@@ -26,30 +27,46 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 		accepted, err := listener.Accept()
 		harness.Check(t, err)
 		t.Cleanup(func() { accepted.Close() })
-		return file
+		return file, accepted
 	}
 	searches := 0
-	n := newNRIPlugins(socket)
+	n := NewSearch(socket)
 	n.pids = func() ([]int, error) { searches++; return procfs.All() }
-	defer connect().Close() // cniscope itself
+	self, _ := connect(listener)
+	defer self.Close()
 	for range 3 {
-		if found := n.list(0); len(found) != 0 || searches != 1 {
+		if found := n.List(os.Getpid()); len(found) != 0 || searches != 1 {
 			t.Fatalf("alone: %v after %d searches", found, searches)
 		}
 	}
-	other := connect()
+	other, _ := connect(listener)
 	plugin := exec.Command("sleep", "1000")
 	plugin.ExtraFiles = []*os.File{other}
 	harness.Check(t, plugin.Start())
 	harness.Check(t, other.Close())
 	for range 3 {
-		if found := n.list(0); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 2 {
+		if found := n.List(os.Getpid()); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 2 {
 			t.Errorf("beside another: %v after %d searches", found, searches)
 		}
 	}
+	theirs, err := net.Listen("unix", filepath.Join(t.TempDir(), filepath.Base(socket)))
+	harness.Check(t, err)
+	defer theirs.Close()
+	client, accepted := connect(theirs)
+	server, err := accepted.(*net.UnixConn).File()
+	harness.Check(t, err)
+	tenant := exec.Command("sleep", "1000")
+	tenant.ExtraFiles = []*os.File{client, server}
+	harness.Check(t, tenant.Start())
+	t.Cleanup(func() { _, _ = tenant.Process.Kill(), tenant.Wait() })
+	harness.Check(t, errors.Join(client.Close(), server.Close(), accepted.Close()))
+	if found := n.List(os.Getpid()); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid {
+		t.Errorf("beside a tenant's socket: %v", found)
+	}
+	searches = 2
 	harness.Check(t, plugin.Process.Kill())
 	_ = plugin.Wait()
-	if found := n.list(0); len(found) != 0 || searches != 3 {
+	if found := n.List(os.Getpid()); len(found) != 0 || searches != 3 {
 		t.Errorf("alone again: %v after %d searches", found, searches)
 	}
 }

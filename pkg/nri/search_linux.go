@@ -1,7 +1,8 @@
-package node
+package nri
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,36 +10,37 @@ import (
 	"sync"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nriPlugins lists other processes at NRI's socket, and those that the runtime started. It searches after a
-// change.
-type nriPlugins struct {
+// Search finds other plugins: processes at the runtime's NRI socket, and those that the runtime started. It searches
+// after a change.
+type Search struct {
 	base string
 	pids func() ([]int, error)
 
 	mu      sync.Mutex
 	runtime int
-	ends    []uint64
-	found   []nri.Other
+	ends    map[uint64]uint64
+	found   []Other
 }
 
-func newNRIPlugins(socket string) *nriPlugins {
-	return &nriPlugins{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
+// NewSearch takes the socket's path, which may be another in the runtime's mounts.
+func NewSearch(socket string) *Search {
+	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
 }
 
-func (n *nriPlugins) list(runtime int) (living []nri.Other) {
+// List returns the living ones.
+func (n *Search) List(runtime int) (living []Other) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ends, err := peer.AtSocket(n.base)
 	if err != nil {
 		return nil
 	}
-	if slices.Sort(ends); runtime != n.runtime || !slices.Equal(ends, n.ends) {
+	if runtime != n.runtime || !maps.Equal(ends, n.ends) {
 		n.runtime, n.ends = runtime, ends
 		n.search()
 	}
@@ -51,8 +53,15 @@ func (n *nriPlugins) list(runtime int) (living []nri.Other) {
 	return living
 }
 
-func (n *nriPlugins) search() {
+func (n *Search) search() {
 	n.found = nil
+	var plugins []uint64 // at a socket of the runtime: a tenant's can have its name
+	_ = procfs.Descriptors(n.runtime, func(_ int, target string) bool {
+		if end := n.ends[procfs.SocketIn(target)]; end != 0 {
+			plugins = append(plugins, end)
+		}
+		return true
+	})
 	pids, _ := n.pids()
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
@@ -71,10 +80,10 @@ func (n *nriPlugins) search() {
 		}
 		_ = procfs.Descriptors(pid, func(fd int, target string) bool {
 			inode := procfs.SocketIn(target)
-			if !slices.Contains(n.ends, inode) && (name == "" || fd != 3 || inode == 0) {
+			if !slices.Contains(plugins, inode) && (name == "" || fd != 3 || inode == 0) {
 				return true
 			}
-			n.found = append(n.found, nri.Other{
+			n.found = append(n.found, Other{
 				Actor: event.Actor{PID: uint32(pid), Name: text.Clean(cmp.Or(name, s.Name), text.Bound)}, Start: s.Start,
 			})
 			return false
