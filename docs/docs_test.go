@@ -118,3 +118,15 @@ func TestDocumentsNameTheNewestRelease(t *testing.T) {
 		t.Errorf("%d names found", found)
 	}
 }
+
+// Each alert leads to its part of docs/alerts.md.
+func TestEachAlertNamesItsRunbook(t *testing.T) {
+	rules := string(harness.Must(os.ReadFile("../examples/prometheus/alerts.yaml"))(t))
+	page := string(harness.Must(os.ReadFile("alerts.md"))(t))
+	for _, rule := range strings.Split(rules, "- alert: ")[1:] {
+		name, text, _ := strings.Cut(rule, "\n")
+		if !strings.Contains(page, "\n## "+name+"\n") || !strings.Contains(text, "/docs/alerts.md#"+strings.ToLower(name)+"\n") {
+			t.Errorf("%s has no runbook_url to its heading of alerts.md", name)
+		}
+	}
+}

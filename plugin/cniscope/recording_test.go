@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +20,17 @@ func TestAStrangersRecordingIsShown(t *testing.T) {
 	var out bytes.Buffer
 	harness.Check(t, showFile(t.Context(), &out, io.Discard, "testdata/after-enters.rec", showOptions{format: "json", color: "never"}))
 	harness.Says(t, out.String(), "work after ADD")
+}
+
+func TestARecordingThatCannotBeWrittenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	state, options := filepath.Join(dir, "state"), filepath.Join(dir, "options.toml")
+	harness.Check(t, os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", state), 0o600))
+	_, _, err := cniscope(t, "record", "--config", options, filepath.Join(dir, "missing", "x.rec"))
+	harness.Says(t, fmt.Sprint(err), "cannot create the recording")
+	if _, err := os.Stat(state); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is there: %v", state, err)
+	}
 }
 
 // A panic over a recording is an error with exit code 1 that names the file, the place and where to report it; it is

@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/config"
@@ -44,7 +45,7 @@ func generated(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := withOptions(string(before), options)
+	schema, err := withOptions(string(before), options, explained)
 	files := map[string]string{}
 	for file, text := range map[string]string{
 		"configs/cniscope.toml": example(options, explained),
@@ -145,14 +146,14 @@ func prose(lines []string) string {
 	return strings.Join(parts, " ")
 }
 
-func withOptions(schema string, options []config.Entry) (string, error) {
+func withOptions(schema string, options []config.Entry, explained comments) (string, error) {
 	const begin, end = "\n    \"options\": ", "\n    },\n"
 	before, rest, found := strings.Cut(schema, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
 		return "", errors.New("the schema has no options to replace")
 	}
-	text := strings.TrimSuffix(object("", options), "}") + `, "description": "` + described + `"}`
+	text := strings.TrimSuffix(object("", options, explained), "}") + `, "description": "` + described + `"}`
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, []byte(text), "    ", "  "); err != nil {
 		return "", err
@@ -164,7 +165,7 @@ const described = "the sections and options of cniscope.toml, but for those that
 	"metrics, nri, runtime, cni, state, control and export.spool.dir"
 
 // object returns a JSON schema. section ends in a dot, or is empty for the whole file.
-func object(section string, options []config.Entry) string {
+func object(section string, options []config.Entry, explained comments) string {
 	var properties []string
 	in := "" // the latest subsection
 	for _, e := range options {
@@ -174,11 +175,13 @@ func object(section string, options []config.Entry) string {
 		case !ok || !e.Chart || isSection && name == in:
 		case isSection:
 			in = name
-			properties = append(properties, fmt.Sprintf("%q: %s", name, object(section+name+".", options)))
+			properties = append(properties, fmt.Sprintf("%q: %s", name, object(section+name+".", options, explained)))
 		case e.Fixed != "":
 			properties = append(properties, fmt.Sprintf(`%q: {"description": "has no effect since %s"}`, name, e.Fixed))
 		default:
-			properties = append(properties, fmt.Sprintf("%q: %s", name, e.Schema))
+			lines := slices.DeleteFunc(slices.Clone(explained.of(e.Fields)), func(l string) bool { return strings.HasPrefix(l, "\t") })
+			says, _ := json.Marshal(strings.Join(lines, " ")) // a string has no error
+			properties = append(properties, fmt.Sprintf("%q: %s, \"description\": %s}", name, strings.TrimSuffix(e.Schema, "}"), says))
 		}
 	}
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
