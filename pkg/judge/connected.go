@@ -36,7 +36,7 @@ const (
 	LateNotTried    LateCause = "idle"        // no earlier attempt of its own
 )
 
-// Connected explains a late first connection; nil if it was not late, or not looked at.
+// Connected explains a late first connection; nil if it was not late, or nothing explains it.
 //
 // The counters cover the network namespace since its creation.
 func Connected(c model.Connected) *Verdict {
@@ -48,6 +48,9 @@ func Connected(c model.Connected) *Verdict {
 		c.Obstacles = slices.DeleteFunc(slices.Clone(c.Obstacles), func(o event.Obstacle) bool { return !by.fits(o) })
 	}
 	in := inTheWay(c)
+	if c.Never && by == nil && (in == nil || !in.Certain()) {
+		return nil
+	}
 	var cause LateCause
 	var all []string
 	if c.Tries != nil {
@@ -66,7 +69,11 @@ func Connected(c model.Connected) *Verdict {
 	default:
 		all = append(all, lost...)
 	}
-	v.Says = fmt.Sprintf("the first connection came %s after the %s", text.Round(time.Duration(c.At-c.End)), c.Command)
+	says := "the first connection came %s after the %s"
+	if c.Never {
+		says = "no connection came within %s of the %s"
+	}
+	v.Says = fmt.Sprintf(says, text.Round(time.Duration(c.At-c.End)), c.Command)
 	if len(all) > 0 {
 		v.Says += ": " + strings.Join(all, "; ")
 	}

@@ -100,8 +100,8 @@ type Connected struct {
 	Addresses     []string
 	End, At       int64
 	Local, Remote string
-	// Late means that it took Options.Late of the timeline, or longer.
-	Late bool
+	// Late means that it took Options.Late of the timeline, or longer. Never: it had not come by At.
+	Late, Never bool
 	// Tries are those before it, Obstacles what last dropped packets of pods.
 	Tries     *event.Tries
 	Obstacles []event.Obstacle

@@ -42,5 +42,9 @@ func (l latecomers) tell(c *pipeline.Connected) {
 			fields = append(fields, "remedy", v.Remedy)
 		}
 	}
+	if c.Never {
+		l.log.Warn("a pod's first connection did not come", fields...)
+		return
+	}
 	l.log.Warn("a pod's first connection came late", fields...)
 }

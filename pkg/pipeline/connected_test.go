@@ -156,3 +156,65 @@ func TestALateFirstConnection(t *testing.T) {
 		})
 	}
 }
+
+// A connection that never comes has a verdict if it is known what dropped its packets: after a minute, or when the pod
+// is deleted, or when cniscope ends.
+func TestAFirstConnectionThatNeverComes(t *testing.T) {
+	const s = int64(time.Second)
+	plugin := func(at int64, process event.Process, command string) []event.Event {
+		return []event.Event{
+			{Time: at, Body: &event.Exec{
+				Process: process, Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", NetNS: event.Namespace{Key: "host"},
+				Call: &event.Call{Command: command, ContainerID: "c1", IfName: "eth0"},
+			}},
+			{Time: at + 1, Body: &event.Enter{Process: process, NetNS: event.Namespace{Key: "pod"}}},
+			{Time: at + 2, Body: &event.Exit{Process: process}},
+			{Time: at + 4*s, Body: &event.Tick{}},
+		}
+	}
+	look := func(l event.Look) event.Event {
+		l.ContainerID = "c1"
+		return event.Event{Time: 12 * s, Body: &l}
+	}
+	drops := look(event.Look{Drops: []event.Drop{{Reason: "NETFILTER_DROP", Place: "nft_do_chain", Peer: "10.96.0.10:443", Count: 3}}})
+	freed := look(event.Look{Drops: []event.Drop{{Reason: "SOCKET_CLOSE", Place: "tcp_v4_destroy_sock", Count: 3}}})
+	gone := look(event.Look{Obstacles: []event.Obstacle{event.Gone("route 10.22.0.5/32")}})
+	chain := &event.Chain{Backend: "nftables", Rules: 7}
+	perhaps := look(event.Look{Tries: &event.Tries{Asked: 1}, Obstacles: []event.Obstacle{{Kind: event.ObstaclePolicy, Chain: chain}}})
+	minute := []event.Event{{Time: 63 * s, Body: &event.Tick{}}}
+	for name, test := range map[string]struct {
+		look event.Event
+		then []event.Event
+		says string
+	}{
+		"drops":                      {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
+		"what the ADD set is gone":   {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32 is gone"},
+		"the pod is deleted":         {drops, plugin(20*s, "d", "DEL"), "no connection came within 2"},
+		"cniscope ends":              {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
+		"packets of connections":     {freed, minute, ""},
+		"a policy that may let pass": {perhaps, minute, ""},
+		"nothing":                    {look(event.Look{Tries: &event.Tries{SYNs: 3}}), minute, ""},
+		"it is connected":            {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(
+				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Late: 5 * time.Second, Processes: 16, Operations: 4, Images: 32, Facts: 16},
+				judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			says := ""
+			take := func(r Result) {
+				if c, is := r.(*Connected); is {
+					if says += c.Verdict.Says; !strings.Contains(c.Drawn().Spans.String(), c.Verdict.Says) {
+						t.Errorf("not in its span: %s", c.Drawn().Spans)
+					}
+				}
+			}
+			for _, e := range append(append(plugin(0, "b", "ADD"), test.look), test.then...) {
+				p.Each(e, take)
+			}
+			p.FlushEach(take)
+			if !strings.HasPrefix(says, test.says) || test.says == "" && says != "" {
+				t.Errorf("it says %q", says)
+			}
+		})
+	}
+}

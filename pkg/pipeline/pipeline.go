@@ -73,6 +73,9 @@ func (p *Pipeline) later(take func(Result)) {
 	}
 	for _, c := range p.timeline.Pods().Connected() {
 		v := judge.Connected(c)
+		if c.Never && v == nil {
+			continue
+		}
 		take(&Connected{c, v, p.builder.Connected(c, v)})
 	}
 	for _, s := range p.timeline.Pods().Started() {

@@ -107,19 +107,33 @@ func (f *firsts) looked(l *event.Look) {
 	}
 }
 
-// flush ends waits for looks.
-func (f *firsts) flush(now int64) {
+// flush ends waits.
+func (f *firsts) flush(now int64, all bool) {
 	for key, n := range f.namespaces {
-		if n.op == nil && now > n.until {
+		if n.op == nil && (all || now > n.until) {
 			delete(f.namespaces, key)
-			if n.of.At != 0 {
-				f.over = append(f.over, n.of)
-			}
+			f.end(n, min(now, n.until))
 		}
 	}
 }
 
-func (f *firsts) leave(op *active.Operation) {
+// end may report that none came.
+func (f *firsts) end(n *namespace, at int64) {
+	if n.of.At == 0 && at-n.of.End >= int64(f.late) && len(n.of.Drops)+len(n.of.Obstacles) > 0 {
+		n.of.At, n.of.Late, n.of.Never = at, true, true
+	}
+	if n.of.At != 0 {
+		f.over = append(f.over, n.of)
+	}
+}
+
+func (f *firsts) leave(now int64, op *active.Operation) {
+	for key, n := range f.namespaces {
+		if op.Kind == model.Teardown && op.Vouched() && n.op == nil && n.of.ContainerID == op.ContainerID {
+			delete(f.namespaces, key)
+			f.end(n, now)
+		}
+	}
 	if op.Namespaces == 0 {
 		return
 	}

@@ -35,7 +35,7 @@ func New(operations int, late time.Duration, abandon func(*active.Operation)) *P
 
 // Leave notes a closed operation. Connections and agents' work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
-	p.firsts.leave(op)
+	p.firsts.leave(now, op)
 	p.afters.leave(now, op)
 	p.starts.leave(now, op)
 }
@@ -49,7 +49,7 @@ func (p *Pods) Forget(op model.Key) {
 
 // Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
-	p.firsts.flush(now)
+	p.firsts.flush(now, false)
 	p.expire(now)
 }
 
@@ -58,7 +58,7 @@ func (p *Pods) Finish(now int64) { p.finish(now, p.Sandbox) }
 
 // Flush ends all waits.
 func (p *Pods) Flush(now int64) {
-	p.firsts.flush(math.MaxInt64)
+	p.firsts.flush(now, true)
 	p.afters.flush(now)
 	p.finish(math.MaxInt64, p.Sandbox)
 }

@@ -36,8 +36,12 @@ func (b *Builder) Connected(c model.Connected, v *judge.Verdict) Trace {
 	id := b.ids.span(where.trace, "first connection "+string(c.First), c.End)
 	s := w.span(where, id, "first connection", c.End, c.At, attr.KindFirstConnection)
 	add(s, nonZero(attr.CNICommand(c.Command), attr.CNIIfName(c.IfName))...)
-	add(s, after(c.End, c.At))
-	add(s, ends(c.Local, c.Remote)...)
+	if c.Never {
+		fail(s, v.Says, string(v.Cause))
+	} else {
+		add(s, after(c.End, c.At))
+		add(s, ends(c.Local, c.Remote)...)
+	}
 	if v != nil {
 		add(s, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
 	}
