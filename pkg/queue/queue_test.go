@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -340,6 +341,19 @@ func TestClosing(t *testing.T) {
 			}
 			if q.Add(Item{}) || q.Stats().Dropped[Closed] != 1 {
 				t.Errorf("%+v", q.Stats())
+			}
+		})
+	})
+	t.Run("sends the spool, and then ends", func(t *testing.T) {
+		s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
+		defer s.Close()
+		sent := sender(func(context.Context, [][]byte) error { return nil })
+		story(t, sent, Options{Spool: s}, func(t *testing.T, q *Queue) {
+			add(t, q, "a", "b")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if n, err := q.Close(ctx); n != 0 || err != nil || ctx.Err() != nil || q.Stats().Sent != 2 {
+				t.Errorf("%d, %v, %v, %+v", n, err, ctx.Err(), q.Stats())
 			}
 		})
 	})

@@ -73,6 +73,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	}
 	for configuration, stays := range map[string]string{
 		`{"ipMasqBackend":"nftables"}`: "no backend nftables",
+		`{"hostPort":"12345"}`:         "no port 12345",
 		`{"type":"vlan"}`:              "no vlan4094 of v1beta1, eth0vlan12 and v1: k8s=down",
 		`{"prevResult":{"interfaces":[{"name":"veth1a2b3c4d"},{"name":"eth0","sandbox":"/var/run/netns/cni-x"}]}}`: "no link veth1a2b3c4d",
 		`{"server":"https://[fd00:1234:5678::1]:443"}`:                                                             "dial fd00:1234:5678::1",
@@ -84,6 +85,10 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		c.Configuration([]byte(configuration))
 		harness.Equal(t, c.Message(stays), stays, configuration)
 	}
+	var c Call
+	c.Configuration([]byte(`{"master":"zorptek-uplink","interface":"lxc12ab34cd56"}`))
+	harness.Equal(t, c.Program("zorptek-uplink"), "zorptek-uplink", "a word in a public key")
+	harness.Equal(t, c.Argument("lxc12ab34cd56"), true, "an interface in a public key")
 }
 
 // Values from environment and arguments are redacted, except names of the call.
@@ -191,6 +196,19 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 	}
 	if found < 1000 {
 		t.Errorf("only %d texts repeated something", found)
+	}
+}
+
+func TestDurationsAreRounded(t *testing.T) {
+	for s, want := range map[string]string{
+		"0.12345678": "0.123", "1234567.8": "", "9999.9996": "10000", "10000": "", "10000.5": "", "5000.25": "5000.25", "8191.1232": "8191.123",
+		"NaN": "", "-1.5": "", "1e3": "", "1.5.2": "", "1.23456789s": "1.235s", "1.6ms": "2ms", "999.6µs": "1ms", "12µs": "12µs", "-3s": "",
+		"1000h": "1000h0m0s", "1001h": "", "1h2m3.45678s": "1h2m3.457s", "a1s": "", "1s": "",
+	} {
+		got, ok := rounded(s)
+		if got != want || ok != (want != "") {
+			t.Errorf("%q becomes %q, %v; want %q", s, got, ok, want)
+		}
 	}
 }
 

@@ -155,8 +155,6 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 		case codes.OK:
 		case codes.ResourceExhausted:
 			err = errTooLarge
-		case codes.Unimplemented:
-			err = errEncoding
 		case codes.Internal:
 			err = errMalformed
 		}

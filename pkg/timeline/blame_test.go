@@ -59,6 +59,20 @@ func TestWhoIsToBlame(t *testing.T) {
 			},
 			"a since 5 for web-1 in c2, passed 0",
 		},
+		"for what an agent runs": {
+			func(s *story) {
+				s.plugin(5, "o", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "p", "ADD", "net").calls(21, "p", "s1").
+					command(22, "b", "a", "ip").wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("o", 11, "bridge")).exit(101, "b")
+			},
+			"o since 5 for web-1 in c2, passed 0",
+		},
+		"not for an agent itself": {
+			func(s *story) {
+				s.plugin(5, "o", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "p", "ADD", "net").calls(21, "p", "s1").
+					wait(30, 100, "a", event.WaitMutex, "rtnl", heldBy("o", 11, "bridge"))
+			},
+			"nobody",
+		},
 		"not itself": {
 			func(s *story) {
 				s.plugin(20, "b", "ADD", "bridge").command(21, "x", "b", "ip").
@@ -86,7 +100,7 @@ func TestWhoIsToBlame(t *testing.T) {
 		for _, op := range s.end().closed {
 			everyImage(op, func(im *model.Image) {
 				for _, w := range model.Each[*model.Wait](im.Facts) {
-					if b := w.Blame; im.Process == "b" && b != nil {
+					if b := w.Blame; (im.Process == "b" || im.Process == "a") && b != nil {
 						got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name,
 							b.Call.ContainerID, w.Passed)
 					}

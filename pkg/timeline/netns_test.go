@@ -53,6 +53,19 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			func(s *story) { setUp(s).connects(70, "host").tick(2000).connects(9000, "host") },
 			"never []",
 		},
+		"nor is one that a plugin without a namespace enters": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
+			},
+			"never []",
+		},
+		"nor the one in which the first plugin of a call runs": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).command(1, "x", "b", "ip").enter(2, "x", "host").
+					exit(3, "x").exit(50, "b").connects(70, "host").tick(2000)
+			},
+			"never []",
+		},
 		"nor is one in which something is torn down": {
 			func(s *story) {
 				s.plugin(0, "b", "DEL", "bridge", inNetNS("host")).enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)

@@ -197,6 +197,34 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	harness.Equal(t, len(a.known), 0, "what ended unseen is followed")
 }
 
+func TestAnAgentOfALostConnectionIsFollowedForAWhile(t *testing.T) {
+	server := serverProcess(t)
+	key := kernel.KeyOf(server.Process, server.PID)
+	k := &kernelSide{followed: map[event.Process]int{}}
+	a := New(nil, 1, k, new(atomic.Uint64))
+	a.Adopt(0, key)
+	harness.Equal(t, len(a.known), 0, "known though the kernel side does not follow it")
+	k.followed[server.Process] = 1
+	const second = int64(time.Second)
+	a.Adopt(5*second, key)
+	a.Adopt(8*second, key)
+	harness.EqualSlices(t, k.sampled, []event.Process{server.Process})
+	a.Tend(6*second - 1)
+	harness.Equal(t, a.Following(), true, "followed before the second is over")
+	a.Tend(6 * second)
+	harness.Equal(t, a.Following() || len(k.followed) > 0, false, "followed after it")
+	k.followed[server.Process] = 1
+	a.Adopt(9*second, key)
+	harness.Equal(t, a.Following(), true, "followed again")
+	for n := range uint32(maxAgents - 1) {
+		a.learn(kernel.Key{Tgid: 1<<22 + n, Pid: 1<<22 + n, Start: 1}, "other").followed = true
+	}
+	beyond := serverProcess(t)
+	k.followed[beyond.Process] = 1
+	a.Adopt(9*second, kernel.KeyOf(beyond.Process, beyond.PID))
+	harness.Equal(t, k.followed[beyond.Process], 0, "one beyond the limit is followed")
+}
+
 func TestAgentsAreFoundByName(t *testing.T) {
 	server := serverProcess(t)
 	for pattern, want := range map[string]bool{

@@ -50,11 +50,9 @@ func (s *search) over() bool {
 
 // holds reports whether a process has a socket open, as far as time allows.
 func (s *search) holds(pid int, inode uint64) (is bool) {
-	looked := 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 		is = procfs.SocketIn(target) == inode
-		looked++
-		return !is && (looked%256 != 0 || !s.over())
+		return !is && !s.over()
 	})
 	return is
 }
@@ -148,16 +146,15 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 		if other := streams[procfs.SocketIn(target)]; other.Inode != 0 {
 			others[other.Inode] = true
 		}
-		return len(others)%256 != 0 || !once.over()
+		return !once.over()
 	})
 	for _, p := range still {
-		s, looked := suspect{}, 0
+		s := suspect{}
 		_ = procfs.Descriptors(p, func(_ int, target string) bool {
 			if inode := procfs.SocketIn(target); others[inode] {
 				s.inodes, s.network = append(s.inodes, streams[inode].Inode), streams[inode].Network
 			}
-			looked++
-			return len(s.inodes) < maxStreams && (looked%256 != 0 || !once.over())
+			return len(s.inodes) < maxStreams && !once.over()
 		})
 		if s.actor = actorOf(p, keyOf); len(s.inodes) > 0 && s.actor.PID != 0 {
 			found = append(found, s)

@@ -126,22 +126,26 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 
 // A halted process that shares a stream with a peer may be the cause.
 func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
-	ends := harness.Must(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
-	defer unix.Close(ends[0])
-	far := os.NewFile(uintptr(ends[1]), "far")
+	var inodes []uint64
 	cmd := exec.Command("sleep", "600")
-	cmd.ExtraFiles = []*os.File{far}
+	for range maxStreams + 2 {
+		ends := harness.Must(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+		defer unix.Close(ends[0])
+		far := os.NewFile(uintptr(ends[1]), "far")
+		defer far.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, far)
+		var stat unix.Stat_t
+		harness.Check(t, unix.Fstat(ends[0], &stat))
+		inodes = append(inodes, stat.Ino)
+	}
 	harness.Check(t, cmd.Start())
-	far.Close()
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	var stat unix.Stat_t
-	harness.Check(t, unix.Fstat(ends[0], &stat))
 	search := func(mayServe bool) bool {
 		within := search{clock: func() time.Time { return time.Time{} }, pids: func() ([]int, error) { return []int{cmd.Process.Pid}, nil }}
 		within.begin(0)
 		found, _ := suspectsOf(uint32(os.Getpid()), 0, &within, func(uint32) bool { return mayServe }, new(kernelSide).Key)
 		return slices.ContainsFunc(found, func(s suspect) bool {
-			return int(s.actor.PID) == cmd.Process.Pid && slices.Equal(s.inodes, []uint64{stat.Ino}) && s.network == "unix"
+			return int(s.actor.PID) == cmd.Process.Pid && slices.Equal(s.inodes, inodes[:maxStreams]) && s.network == "unix"
 		})
 	}
 	if search(true) {
@@ -198,6 +202,48 @@ func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
 	}
 	if len(k.exchanges) != 21 || n != 1 {
 		t.Errorf("%d wait, sampled %d times", len(k.exchanges), n)
+	}
+}
+
+// A supposed wait lasts while the process that waits is itself waited for.
+func TestAHaltedProcessIsToldWhileItMatters(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	a, k, _ := awaiting(t, "unix", 100*ms)
+	a.Tend(200 * ms)
+	halted := event.Actor{Process: "9@9", PID: 9, Name: "halted"}
+	a.waits["0@7"] = &wait{Exchange: event.Exchange{
+		Process: startedAs(uint32(os.Getpid())), Socket: "0@7", Peer: &halted, Pending: true,
+	}, supposed: true}
+	for _, end := range []string{"", "unfollowed"} {
+		told := len(k.exchanges)
+		a.Tend(a.sampled + 100*ms)
+		of7 := slices.DeleteFunc(slices.Clone(k.exchanges[told:]), func(x event.Exchange) bool { return x.Socket != "0@7" })
+		if len(of7) != 1 || of7[0].Error != end || of7[0].Pending != (end == "") {
+			t.Errorf("told %+v, want one with %q", of7, end)
+		}
+		k.waiting = nil
+	}
+}
+
+// The peer of an agent may wait in its turn. It counts for twice the interval of samples.
+func TestWhomAPeerWaitsFor(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for after, want := range map[int64]bool{50: true, 99: true, 100: false, 140: false} {
+		a, k, _ := awaiting(t, "unix", 100*ms)
+		of := k.waiting[0]
+		of.Ino, of.OtherIno = of.Ino+1, 0
+		self, _ := k.Key(uint32(os.Getpid()))
+		of.Self = kernel.InsideTaskKey(self)
+		of.Root = of.Self
+		k.waiting = append(k.waiting, of)
+		a.Tend(200 * ms)
+		k.waiting = k.waiting[1:]
+		told := len(k.exchanges)
+		a.Tend((200 + after) * ms)
+		got := slices.ContainsFunc(k.exchanges[told:], func(x event.Exchange) bool {
+			return x.Process == kernel.ProcessOf(self) && x.Pending
+		})
+		harness.Equal(t, got, want, "told", after, "ms after it was waited for last")
 	}
 }
 
