@@ -11,7 +11,7 @@ chart: options $(built/helm) ## write examples/kubernetes/cniscope.yaml, the cha
 	@mkdir -p bin
 	@cp examples/prometheus/alerts.yaml $(CHART)/files/alerts.yaml
 	@cp examples/grafana/cniscope.json $(CHART)/files/dashboard.json
-	@$(HELM) template cniscope $(CHART) --namespace cniscope --set namespace.create=true > bin/rendered.yaml
+	@$(HELM) template cniscope $(CHART) --namespace cniscope --set namespace.create=true --skip-tests > bin/rendered.yaml
 	@{ cat configs/helm/example.txt; sed 1d bin/rendered.yaml; } > examples/kubernetes/cniscope.yaml
 	@rm bin/rendered.yaml
 

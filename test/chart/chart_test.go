@@ -78,7 +78,7 @@ func TestProfilesSayWhatIsDifferent(t *testing.T) {
 		"rke2":         {"/run/k3s/containerd/containerd.sock", generic.networks, generic.label},
 	}
 	for _, profile := range New(t).Profiles(t) {
-		all := render(t, "--set", "profile="+profile)
+		all := render(t, "--set", "priorityClassName=system-node-critical,profile="+profile)
 		o := options(t, all)
 		spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
 		got := facts{o.Runtime.Socket, o.CNI.ConfDir, spec.Text("containers", 0, "securityContext", "seLinuxOptions", "type")}
@@ -110,7 +110,12 @@ func TestAValueIsStrongerThanTheProfile(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	o := options(t, render(t))
+	all := render(t)
+	o, pod := options(t, all), one(t, all, "DaemonSet").In("spec", "template", "spec")
+	if class := pod.Text("priorityClassName"); class != "" || container(t, all).Text("startupProbe", "httpGet", "path") != "/healthz" {
+		t.Errorf("the priority class is %q, the container %v", class, container(t, all))
+	}
+	containerCalled(t, render(t, "--set", "extraContainers[0].name=more,extraContainers[0].image=x"), "more")
 	if o.Sampling.Ratio != 0.1 || o.Export.OTLP.Compression != "gzip" || o.Export.OTLP.Endpoint != "" || o.Metrics.Listen != "127.0.0.1:9471" {
 		t.Errorf("%+v %+v %+v", o.Sampling, o.Export.OTLP, o.Metrics)
 	}
@@ -150,7 +155,7 @@ func TestTheImageIsTheOneOfTheTree(t *testing.T) {
 // `make chart` writes the committed manifest.
 func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	h := New(t)
-	rendered := harness.Must(h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true"))(t)
+	rendered := harness.Must(h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true", "--skip-tests"))(t)
 	committed := harness.Must(os.ReadFile("../../examples/kubernetes/cniscope.yaml"))(t)
 	header := harness.Must(os.ReadFile("../../configs/helm/example.txt"))(t)
 	if string(committed) != string(header)+strings.TrimPrefix(rendered, "---\n") {

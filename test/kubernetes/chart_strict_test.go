@@ -20,6 +20,7 @@ var kinds = map[string]struct {
 	"ServiceAccount":                   {"/api/v1", "serviceaccounts", false},
 	"ConfigMap":                        {"/api/v1", "configmaps", false},
 	"ResourceQuota":                    {"/api/v1", "resourcequotas", false},
+	"Pod":                              {"/api/v1", "pods", false}, // of helm test
 	"DaemonSet":                        {"/apis/apps/v1", "daemonsets", false},
 	"Role":                             {"/apis/rbac.authorization.k8s.io/v1", "roles", false},
 	"RoleBinding":                      {"/apis/rbac.authorization.k8s.io/v1", "rolebindings", false},

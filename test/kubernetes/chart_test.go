@@ -45,6 +45,7 @@ func TestChartLives(t *testing.T) {
 	c.logged(scope, "observing CNI calls")
 
 	t.Run("what the default renders is whole", func(t *testing.T) { c.in(t).wholeInThePod(scope) })
+	t.Run("helm test passes", func(t *testing.T) { run(c.in(t), "test", chartRelease) })
 	t.Run("it holds on to nothing of a pod", func(t *testing.T) { c.in(t).letsGo(scope) })
 	t.Run("an upgrade with another endpoint restarts nothing, and a pod has its trace", func(t *testing.T) {
 		c := c.in(t)
