@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// publicKey is the published key. It does not exist before the first signed release.
+// publicKey exists from the first signed release on.
 const publicKey = "configs/release/minisign.pub"
 
 // signature signs the checksums, with the commit's time, so the same key gives the same bytes.
@@ -73,7 +73,7 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// readKey reads the key before the long build, and rejects one that users cannot verify with the published key.
+// readKey rejects, before the long build, a key that users cannot verify.
 func (r *release) readKey(draft bool) error {
 	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
 	if err != nil || key == nil {

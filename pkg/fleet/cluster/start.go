@@ -33,11 +33,11 @@ const (
 type Once struct {
 	Namespace, Node, Image string
 	Runtime, NRI           string // sockets
-	ConfDir                string // of the node's CNI configuration
+	ConfDir                string
 	For                    time.Duration
 }
 
-// Image returns the image of cniscope's pods, which nodes can pull, or "".
+// Image returns the image of cniscope's pods, or "".
 func (c *Cluster) Image(ctx context.Context, namespace string) (image string) {
 	_ = c.eachPod(ctx, cmp.Or(namespace, DefaultNamespace), Selector, func(p *corev1.Pod) {
 		for _, container := range p.Spec.Containers {
