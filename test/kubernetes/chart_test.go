@@ -81,7 +81,10 @@ func TestChartLives(t *testing.T) {
 func (c *cluster) wholeInThePod(scope *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {
-		out, _ := c.exec(scope, "/cniscope", "status")
+		out, code := c.exec(scope, "/cniscope", "status")
+		if code != 0 {
+			return fmt.Errorf("status ended with %d:\n%s", code, out)
+		}
 		for _, says := range []string{"attached", "registered"} {
 			if !strings.Contains(out, says) {
 				return fmt.Errorf("status does not say %q:\n%s", says, out)
