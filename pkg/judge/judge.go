@@ -63,9 +63,13 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 		never := strings.Join(call.NeverRun, ", ") + " never ran"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
-	if call.Undone != 0 && c.Failure == "" {
+	switch {
+	case c.Failure != "":
+	case call.Undone != 0:
 		c.Failure = fmt.Sprintf("every plugin succeeded, but the runtime removed the network %s later, before the sandbox ran",
 			text.Round(time.Duration(call.Undone-call.End)))
+	case call.Broken != nil:
+		c.Failure = "every plugin succeeded, but the sandbox did not start"
 	}
 	c.Unusual = c.Slow == 0 && c.Failure == "" && !call.Hung && j.Slower(call)
 	e := divide(call, c)

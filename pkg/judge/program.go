@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// program is the runs of one command in a call, including what they ran. Confirmed and unconfirmed time is never in
-// one program.
+// program is the runs of one command in a call, including what they ran, either confirmed or unconfirmed.
 type program struct {
 	name string
 	via  string

@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -14,12 +15,23 @@ func TestRuntimeGap(t *testing.T) {
 }
 
 func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
+	broken, hook := stepOf(event.StepRuntime, "create", 170, 220), below("create", stepOf(event.StepHook, "nvidia", 180, 210))
+	broken.Code, hook.Code = 1, 1
 	removed := func(c *model.Call) { c.Undone = c.End + 40*ms }
 	rulings(t, map[string]ruling{
 		"after every plugin succeeded": {
 			op: but(add(plugin("bridge", 0, 60)), removed), cause: CauseRuntime,
 			says:   `^every plugin succeeded, but the runtime removed the network 40ms later, before the sandbox ran$`,
 			remedy: `^run kubectl describe pod, or journalctl -u containerd`,
+		},
+		"after its OCI runtime failed": {
+			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { c.Undone, c.Broken = c.End+340*ms, []model.Step{broken} }), cause: CauseOCIRuntime,
+			says:   `^every plugin succeeded, but the runtime removed the network 340ms later, before the sandbox ran; runc create exited 1$`,
+			remedy: `^run kubectl describe pod, or journalctl -u containerd`,
+		},
+		"not yet, after an OCI hook failed": {
+			op:    but(add(plugin("bridge", 0, 60)), func(c *model.Call) { c.Broken = []model.Step{broken, hook} }),
+			cause: CauseHook, says: `^every plugin succeeded, but the sandbox did not start; runc create exited 1: nvidia exited 1$`, remedy: `^remove or repair the hook`,
 		},
 		"after a plugin failed": {
 			op:    but(add(with(plugin("bridge", 0, 60), func(im *model.Image) { im.Code = 1 })), removed),

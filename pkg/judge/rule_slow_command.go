@@ -28,7 +28,7 @@ func slowCommand(e *evidence) *finding {
 	return f
 }
 
-// awaited returns the connection for whose answer a run waited longer than half of its time, or nil.
+// awaited returns the connection that a run waited for longer than half of its time, or nil.
 func awaited(run *model.Image) (longest *model.Connection) {
 	most := (run.End - run.Start) / 2
 	run.Walk(func(im *model.Image) {

@@ -34,7 +34,7 @@ func causesOfStarts() []About {
 		},
 		{
 			CauseHook, "OCI hook", of,
-			"remove or speed up the hook: each pod waits for it; it is in the runtime's base specification or a CDI file",
+			"remove or repair the hook: each pod waits for it; it is in the runtime's base specification or a CDI file",
 		},
 		{
 			CauseNRI, "NRI plugin", of,
@@ -217,14 +217,13 @@ func failedStart(s *model.Start, j *Started) *Verdict {
 		v := &Verdict{Cause: p.Cause, Certain: true, Remedy: p.Cause.remedy()}
 		switch {
 		case p.Step != nil && p.Step.Failed():
-			v.Says = Ended(p.Name, p.Step)
+			v.Says, v.Remedy = Ended(p.Name, p.Step), undoneRemedy
 			for _, b := range p.Below {
 				if b.Failed() {
 					v.Says = fmt.Sprintf("%s: %s", v.Says, Ended(b.Name, b))
 					if b.Kind == event.StepHook {
-						v.Cause = CauseHook
+						v.Cause, v.Remedy = CauseHook, CauseHook.remedy()
 					}
-					v.Remedy = v.Cause.remedy()
 				}
 			}
 			j.Failed = v.Says

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -138,7 +139,12 @@ func (e *evidence) failure() *Verdict {
 	case e.Failed == nil && len(e.call.NeverRun) > 0:
 		return missing(e)
 	case e.Failed == nil: // a step after the plugins failed
-		return &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
+		v := &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
+		start := &model.Start{Steps: e.call.Broken}
+		if broken := failedStart(start, &Started{Parts: startParts(start)}); broken != nil {
+			v.Cause, v.Says, v.Remedy = broken.Cause, v.Says+"; "+broken.Says, broken.Remedy
+		}
+		return v
 	}
 	if v := unstartableRun(e); v != nil {
 		return v

@@ -142,8 +142,9 @@ type Call struct {
 	// nil if not examined.
 	Programs *event.Programs
 	Found    *event.Found
-	// When the runtime began to remove the network of a sandbox that never ran, although every plugin had succeeded.
+	// When the runtime removed the network of a sandbox that never ran, although every plugin had succeeded.
 	Undone     int64
+	Broken     []Step // one failed
 	LockFiles  map[string]*event.LockFile
 	Configured string // event.Network.Digest
 	Hung       bool

@@ -36,9 +36,17 @@ func (all *starts) Stepped(now int64, b *event.Step) {
 		s.Steps = append(s.Steps, model.Step{Step: *b, End: now})
 	}
 	if b.Kind == event.StepRuntime || b.Kind == event.StepShim {
-		s.last, s.began = now, s.began || b.Verb == "start"
-		s.bad = s.bad || b.Code != 0 || b.Signal != ""
+		bad := b.Code != 0 || b.Signal != ""
+		s.last, s.bad, s.began = now, s.bad || bad, s.began || b.Verb == "start" && !bad
 	}
+}
+
+// Broken returns the steps of a failed start.
+func (all *starts) Broken(id string) []model.Step {
+	if s := all.known[id]; s != nil && s.bad && !s.began {
+		return s.Steps
+	}
+	return nil
 }
 
 func (all *starts) of(now int64, id string) *start {

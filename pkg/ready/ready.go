@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/clock"
@@ -144,6 +146,9 @@ func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse,
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	said, err := status(ctx)
+	if grpcstatus.Code(err) == codes.Unimplemented {
+		return &event.Readiness{Reason: "the runtime serves no CRI, because its CRI plugin did not start"}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

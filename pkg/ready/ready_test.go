@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -118,6 +120,16 @@ func TestARuntimeThatDoesNotAnswer(t *testing.T) {
 			harness.EqualSlices(t, got, want)
 		})
 	}
+}
+
+func TestARuntimeWhoseCRIPluginDidNotStart(t *testing.T) {
+	got := said(t, time.Minute, func(second int) (*cri.StatusResponse, error) {
+		if second < 30 {
+			return nil, status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
+		}
+		return network(""), nil
+	})
+	harness.EqualSlices(t, got, []string{"0 ready false the runtime serves no CRI, because its CRI plugin did not start", "30 ready true "})
 }
 
 func TestAnAnswerThatNeverComes(t *testing.T) {

@@ -125,7 +125,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	if op.Running && len(t.reporting) < runtimesMax {
 		t.reporting[runtime] = true
 	}
-	if op.Running || op.Closed != model.ClosedNext || op.Lost > 0 {
+	if op.Running || op.Lost > 0 {
 		return
 	}
 	for _, c := range op.Calls {
@@ -133,8 +133,12 @@ func (t *Timeline) undo(op *active.Operation) {
 			return
 		}
 	}
+	call.Broken = t.pods.Broken(op.ContainerID)
+	if op.Closed != model.ClosedNext {
+		return
+	}
 	reports := t.reporting[runtime] || pid != 0 && pid == t.registered
-	if nri := t.nri && !op.Unheard && reports; nri || op.Commit-op.End < undoneWithin {
+	if nri := t.nri && !op.Unheard && reports; nri || call.Broken != nil || op.Commit-op.End < undoneWithin {
 		call.Undone = op.Commit
 	}
 }

@@ -14,12 +14,21 @@ import (
 func TestANetworkThatIsUndone(t *testing.T) {
 	good := func(s *story) *story { return s.plugin(100, "a", "ADD", "bridge").exit(200, "a") }
 	stories{
-		"at once": {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, "at 210"},
+		"at once": {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, "at 210, 0 steps"},
 		"later":   {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, ""},
 		"later, the first sandbox that its runtime would have reported": {func(s *story) {
 			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(812)).exit(200, "a").
 				plugin(400, "b", "DEL", "bridge").exit(420, "b")
-		}, "at 400"},
+		}, "at 400, 0 steps"},
+		"later, and its OCI runtime failed": {func(s *story) {
+			good(s).step(300, event.StepRuntime, "create", 1).plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, "at 400, 1 steps"},
+		"later, and its OCI runtime failed before it started": {func(s *story) {
+			good(s).step(300, event.StepRuntime, "create", 1).step(310, event.StepRuntime, "start", 0).plugin(400, "b", "DEL", "bridge").exit(420, "b")
+		}, ""},
+		"not yet, and its OCI runtime failed": {func(s *story) {
+			good(s).step(300, event.StepRuntime, "create", 1).step(310, event.StepRuntime, "delete", 0)
+		}, "at 0, 2 steps"},
 		"later, of another runtime": {func(s *story) {
 			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(813)).exit(200, "a").
 				plugin(400, "b", "DEL", "bridge").exit(420, "b")
@@ -46,8 +55,8 @@ func TestANetworkThatIsUndone(t *testing.T) {
 		}, ""},
 	}.each(t, tell, func(s *story) (got string) {
 		for _, op := range s.tick(60_000).closed {
-			if op.Kind == model.Setup && op.Calls[0].Undone > 0 {
-				got += fmt.Sprint("at ", op.Calls[0].Undone/ms)
+			if call := op.Calls[0]; op.Kind == model.Setup && (call.Undone > 0 || call.Broken != nil) {
+				got += fmt.Sprintf("at %d, %d steps", call.Undone/ms, len(call.Broken))
 			}
 		}
 		return got

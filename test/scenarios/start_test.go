@@ -65,6 +65,7 @@ case " $* " in
 		before=$a
 	done
 	[ -e DIR/slow ] && sleep 1
+	[ -e DIR/broken ] && exit 3
 	[ -e DIR/hook ] && sed -i "s|^{|{\"hooks\":$(cat DIR/hook),|" "$bundle/config.json"
 	;;
 esac
@@ -110,6 +111,7 @@ func startOf(t *testing.T, ro rig.Options) {
 	const slow, failed = "sandbox started slowly", "sandbox start failed"
 	for _, c := range []struct {
 		name, file, content, nri string
+		fails                    bool
 		message                  string
 		says                     []string
 		step                     string
@@ -122,6 +124,10 @@ func startOf(t *testing.T, ro rig.Options) {
 		{
 			name: "slow OCI hook", file: "hook", content: `{\"createRuntime\":[{\"path\":\"` + hook + `\"}]}`, message: slow, step: "sleepy-hook",
 			says: []string{"wrapped-runc create ran OCI hook sleepy-hook", "cause=oci_hook"},
+		},
+		{
+			name: "failing OCI runtime", file: "broken", fails: true, message: failed, step: "wrapped-runc create",
+			says: []string{"wrapped-runc create exited 3", "cause=oci_runtime", `remedy="run kubectl describe pod`},
 		},
 		{name: "NRI plugin sleeps", nri: "sleeps", message: slow, step: "NRI nri-actor", says: []string{"NRI plugin nri-actor (pid", "ran RunPodSandbox", "cause=nri_plugin"}},
 		{name: "NRI plugin hangs", nri: "hangs", message: failed, step: "NRI nri-actor", says: []string{"did not answer RunPodSandbox within 2", "cause=nri_plugin"}},
@@ -144,7 +150,11 @@ func startOf(t *testing.T, ro rig.Options) {
 				}()
 				harness.Must(out.Read(make([]byte, 8)))(t)
 			}
-			s.add(rig.PodOptions{}, false)
+			call := s.add(rig.PodOptions{}, c.fails)
+			says := call.Attrs["cniscope.verdict"]
+			if c.fails != strings.Contains(says, "but the runtime removed the network") || c.fails != strings.Contains(says, "wrapped-runc create exited 3") {
+				t.Errorf("the ADD's verdict is %q", says)
+			}
 			pod := fmt.Sprintf("pod-%d", s.pods)
 			outer, below := s.started(pod)
 			var names []string
