@@ -34,17 +34,7 @@ type Node struct {
 	// InTheWay returns what drops packets of pods, by sandbox, and under "" of all, if asked for.
 	InTheWay func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
 	Found    func(context.Context, event.Want) *event.Found
-	Drops    Drops // may be nil
-}
-
-// Drops observes dropped packets of waiting pods.
-type Drops interface {
-	// until is monotonic ns
-	Follow(in event.Namespace, addresses []string, until int64)
-	Asks(in event.Namespace)
-	Seen(in event.Namespace) []event.Drop
-	Forget(in event.Namespace)
-	Run(ctx context.Context)
+	Drops    func() source.Drops // may be or return nil
 }
 
 // Source runs once.
@@ -100,8 +90,8 @@ func (s *Source) Await(c model.Connected) {
 		s.skipped.Add(1)
 		return
 	}
-	if !late && s.node.Drops != nil {
-		s.node.Drops.Follow(c.NetNS, c.Addresses, c.End+int64(watched+pace))
+	if !late {
+		s.drops().Follow(c.NetNS, c.Addresses, c.End+int64(watched+pace))
 	}
 	s.pods[c.NetNS] = &pod{sandbox: c.ContainerID, ended: c.End, due: c.End + int64(s.after), connected: late}
 	select {
@@ -110,14 +100,28 @@ func (s *Source) Await(c model.Connected) {
 	}
 }
 
+type noDrops struct{}
+
+func (noDrops) Follow(event.Namespace, []string, int64) {}
+func (noDrops) Asks(event.Namespace)                    {}
+func (noDrops) Seen(event.Namespace) []event.Drop       { return nil }
+func (noDrops) Forget(event.Namespace)                  {}
+
+func (s *Source) drops() source.Drops {
+	if s.node.Drops != nil {
+		if d := s.node.Drops(); d != nil {
+			return d
+		}
+	}
+	return noDrops{}
+}
+
 // Connected ends it.
 func (s *Source) Connected(in event.Namespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, in)
-	if s.node.Drops != nil {
-		s.node.Drops.Forget(in)
-	}
+	s.drops().Forget(in)
 }
 
 // Want looks for a failed call.
@@ -129,7 +133,6 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	}
 }
 
-// find looks once for all that wait, after they failed.
 func (s *Source) find(ctx context.Context, sink event.Sink) {
 	for {
 		var waiting []want
@@ -176,9 +179,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	defer timer.Stop()
 	var failed sync.WaitGroup
 	failed.Go(func() { s.find(ctx, sink) })
-	if s.node.Drops != nil {
-		failed.Go(func() { s.node.Drops.Run(ctx) })
-	}
 	defer failed.Wait()
 	for {
 		select {
@@ -234,11 +234,9 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 		if l.Tries.Unanswered() {
 			l.Obstacles = append(l.Obstacles, obstacles[""]...)
 		}
-		if s.node.Drops != nil {
-			l.Drops = s.node.Drops.Seen(in)
-			if t := l.Tries; t != nil && t.Asked > t.Answered && !l.Connected {
-				s.node.Drops.Asks(in)
-			}
+		l.Drops = s.drops().Seen(in)
+		if t := l.Tries; t != nil && t.Asked > t.Answered && !l.Connected {
+			s.drops().Asks(in)
 		}
 		if l.Connected || len(l.Obstacles) > 0 || len(l.Drops) > 0 {
 			sink(source.Now(l))

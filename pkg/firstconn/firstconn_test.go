@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -155,7 +156,6 @@ func (d *dropping) Seen(event.Namespace) []event.Drop {
 	return []event.Drop{{Place: "nft_do_chain", Count: 2}}
 }
 func (d *dropping) Forget(in event.Namespace) { d.note("forget", in) }
-func (d *dropping) Run(context.Context)       {}
 
 // A pod's drops are observed from its setup to its connection; unanswered datagrams are noted, and a look has drops.
 func TestDropsOfAPodThatWaits(t *testing.T) {
@@ -166,7 +166,7 @@ func TestDropsOfAPodThatWaits(t *testing.T) {
 				return map[event.Namespace]*event.Tries{all[0]: {Asked: 2, Answered: 1}}
 			},
 			InTheWay: func(context.Context, []string, bool) map[string][]event.Obstacle { return nil },
-			Drops:    d,
+			Drops:    func() source.Drops { return d },
 		}, 10*time.Second, 1)
 		var looks []event.Look
 		go func() { _ = s.Run(t.Context(), func(e event.Event) { looks = append(looks, *e.Body.(*event.Look)) }) }()

@@ -201,7 +201,6 @@ func kindOf(d event.Drop) *dropKind {
 	return nil
 }
 
-// dropped may return nil.
 func dropped(c model.Connected) (main *dropKind, clauses []string) {
 	for _, d := range c.Drops {
 		k := kindOf(d)

@@ -55,8 +55,7 @@ type observer struct {
 	anchors  *anchor.Set
 	attached chan struct{} // closed once the probe is attached
 	probe    *probe.Source
-	drops    interface{ Switch(off bool) error } // may be nil
-	labels   []string                            // patterns of exported label keys
+	labels   []string // patterns of exported label keys
 	held     func() []leak.Attachment
 }
 
@@ -167,7 +166,7 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 		}
 	}
 	return firstconn.New(firstconn.Node{
-		Tries: firstconn.Tries, Drops: n.dropsOf(l, !o.Probe.Enabled),
+		Tries: firstconn.Tries, Drops: n.probe.Drops,
 		InTheWay: func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
 			_, found := doctor.Look(ctx, ask, doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held()})
 			return found
@@ -189,11 +188,6 @@ const readinessPatience = 3 * time.Second
 
 func (n *observer) apply(o config.Options) {
 	n.probe.Switch(!o.Probe.Enabled, probe.Detail(o.Probe.Detail))
-	if n.drops != nil {
-		if err := n.drops.Switch(!o.Probe.Enabled); err != nil {
-			n.log.Warn("feature unavailable", "feature", "who drops packets", "reason", err)
-		}
-	}
 	if n.relay == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,20 +182,23 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 	gone := look(event.Look{Obstacles: []event.Obstacle{event.Gone("route 10.22.0.5/32")}})
 	chain := &event.Chain{Backend: "nftables", Rules: 7}
 	perhaps := look(event.Look{Tries: &event.Tries{Asked: 1}, Obstacles: []event.Obstacle{{Kind: event.ObstaclePolicy, Chain: chain}}})
+	while := gone
+	while.Time = 21 * s
 	minute := []event.Event{{Time: 63 * s, Body: &event.Tick{}}}
 	for name, test := range map[string]struct {
 		look event.Event
 		then []event.Event
 		says string
 	}{
-		"drops":                      {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
-		"what the ADD set is gone":   {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32 is gone"},
-		"the pod is deleted":         {drops, plugin(20*s, "d", "DEL"), "no connection came within 2"},
-		"cniscope ends":              {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
-		"packets of connections":     {freed, minute, ""},
-		"a policy that may let pass": {perhaps, minute, ""},
-		"nothing":                    {look(event.Look{Tries: &event.Tries{SYNs: 3}}), minute, ""},
-		"it is connected":            {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
+		"drops":                             {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
+		"what the ADD set is gone":          {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32 is gone"},
+		"the DEL deletes what a look finds": {look(event.Look{}), slices.Insert(plugin(20*s, "d", "DEL"), 3, while), ""},
+		"the pod is deleted":                {drops, plugin(20*s, "d", "DEL"), "no connection came within 20s"},
+		"cniscope ends":                     {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
+		"packets of connections":            {freed, minute, ""},
+		"a policy that may let pass":        {perhaps, minute, ""},
+		"nothing":                           {look(event.Look{Tries: &event.Tries{SYNs: 3}}), minute, ""},
+		"it is connected":                   {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -34,10 +35,14 @@ type namespace struct {
 // Entered notes a process in a namespace, usually the pod's.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	op, home := p.Op, p.Run.NetNS.Key
+	known := f.namespaces[ns.Key]
+	if known != nil && known.leaves(op) { // looks from now on find what its DEL deletes
+		delete(f.namespaces, ns.Key)
+		f.end(known, now)
+	}
 	if ns.Key == "" || op.Kind != model.Setup || home == "" || ns.Key == home || ns.Key == p.Call.Runs[0].NetNS.Key {
 		return
 	}
-	known := f.namespaces[ns.Key]
 	if known != nil && known.op == op {
 		return
 	}
@@ -107,7 +112,6 @@ func (f *firsts) looked(l *event.Look) {
 	}
 }
 
-// flush ends waits.
 func (f *firsts) flush(now int64, all bool) {
 	for key, n := range f.namespaces {
 		if n.op == nil && (all || now > n.until) {
@@ -117,7 +121,6 @@ func (f *firsts) flush(now int64, all bool) {
 	}
 }
 
-// end may report that none came.
 func (f *firsts) end(n *namespace, at int64) {
 	if n.of.At == 0 && at-n.of.End >= int64(f.late) && len(n.of.Drops)+len(n.of.Obstacles) > 0 {
 		n.of.At, n.of.Late, n.of.Never = at, true, true
@@ -127,13 +130,12 @@ func (f *firsts) end(n *namespace, at int64) {
 	}
 }
 
-func (f *firsts) leave(now int64, op *active.Operation) {
-	for key, n := range f.namespaces {
-		if op.Kind == model.Teardown && op.Vouched() && n.op == nil && n.of.ContainerID == op.ContainerID {
-			delete(f.namespaces, key)
-			f.end(n, now)
-		}
-	}
+func (n *namespace) leaves(op *active.Operation) bool {
+	return op.Kind == model.Teardown && op.Vouched() && n.op == nil && n.of.ContainerID == op.ContainerID
+}
+
+func (f *firsts) leave(op *active.Operation) {
+	maps.DeleteFunc(f.namespaces, func(_ string, n *namespace) bool { return n.of.At == 0 && n.leaves(op) })
 	if op.Namespaces == 0 {
 		return
 	}

@@ -35,7 +35,7 @@ func New(operations int, late time.Duration, abandon func(*active.Operation)) *P
 
 // Leave notes a closed operation. Connections and agents' work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
-	p.firsts.leave(now, op)
+	p.firsts.leave(op)
 	p.afters.leave(now, op)
 	p.starts.leave(now, op)
 }

@@ -16,11 +16,15 @@ func attach(o Options) (*observer, error) {
 	}
 	p, err := Open(o)
 	if err == nil {
-		return &observer{
+		o := &observer{
 			name: p.source(), run: p.Run, close: p.Close,
 			readings: func() []meter.Reading { return p.Stats().Readings() },
 			wake:     p.kernel.Records.Wake,
-		}, nil
+		}
+		if p.drops != nil {
+			o.drops = p.drops
+		}
+		return o, nil
 	}
 	if _, refused := errors.AsType[*UnsupportedError](err); !refused || o.Source == SourceBPF {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/drops"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/probe/trust"
@@ -24,6 +25,7 @@ type Probe struct {
 	numbers *numbers
 	opened  int64 // monotonic ns
 	symbols *symbols.Table
+	drops   *drops.Watch // may be nil
 	node    trust.Node
 	unwatch func()
 
@@ -54,11 +56,18 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 	}
 	mounts, net := p.node.Namespaces()
+	var undropped error
+	if o.Detail != DetailCommands {
+		p.drops, undropped = drops.Open(net)
+	}
 	if p.kernel, err = kernel.Open(kernel.Options{
 		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless, MinSpan: o.MinSpan,
 		Inside: o.Detail != DetailCommands, Way: kernel.Way(o.Way), PIDNamespace: inPIDs, Nested: !initial, Mounts: mounts, Net: net,
 	}, p.watchAnchors); err != nil {
 		return nil, err
+	}
+	if undropped != nil {
+		p.kernel.Missing = append(p.kernel.Missing, &event.Degraded{Feature: "who drops packets", Reason: undropped.Error()})
 	}
 	p.numbers = newNumbers(initial, p.kernel)
 	p.detail = detail{when: o.Detail, linger: linger{most: o.Linger}, gate: &p.kernel.Gate}
@@ -116,6 +125,9 @@ func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 func (p *Probe) Close() error {
 	p.unwatch()
 	err := p.symbols.Close()
+	if p.drops != nil {
+		p.drops.Close()
+	}
 	if p.kernel != nil {
 		err = errors.Join(p.kernel.Close(clock.Monotonic()), err)
 	}

@@ -36,6 +36,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 
 	stop := context.AfterFunc(ctx, p.kernel.Records.Wake)
 	defer stop()
+	if p.drops != nil {
+		go p.drops.Run(ctx)
+	}
 	return (&schedule{
 		ring: p.kernel.Records, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
 	}).run(ctx)

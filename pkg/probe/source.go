@@ -35,6 +35,7 @@ type observer struct {
 	// makes it ask Options.Busy again; may be nil
 	wake  func()
 	close func() error
+	drops source.Drops // may be nil
 }
 
 // NewSource calls attached, if set, at each start.
@@ -141,6 +142,14 @@ func (s *Source) Wake() {
 	if o := s.observer.Load(); o != nil && o.wake != nil {
 		o.wake()
 	}
+}
+
+// Drops may return nil.
+func (s *Source) Drops() source.Drops {
+	if o := s.observer.Load(); o != nil {
+		return o.drops
+	}
+	return nil
 }
 
 func (s *Source) off() bool {

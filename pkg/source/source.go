@@ -48,6 +48,15 @@ type Stats struct {
 	Readings []meter.Reading
 }
 
+// Drops observes dropped packets of waiting pods.
+type Drops interface {
+	// until is monotonic ns
+	Follow(in event.Namespace, addresses []string, until int64)
+	Asks(in event.Namespace)
+	Seen(in event.Namespace) []event.Drop
+	Forget(in event.Namespace)
+}
+
 // Now returns an event at this time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 

@@ -3,6 +3,7 @@
 package scenarios
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os/exec"
@@ -44,6 +45,7 @@ func (s *scene) run(command ...string) {
 type late struct {
 	pod, cause, says, remedy string
 	on, off                  func()
+	never                    bool // the pod ends before
 }
 
 // What drops a pod's packets on the node is named, with its remedy, though it is gone when the connection comes; what
@@ -54,20 +56,23 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 	outside, server := s.outside()
 	forwarding := "net.ipv4.conf." + network.Bridge + ".forwarding"
 	run := func(command ...string) func() { return func() { s.run(command...) } }
+	rule := late{
+		"rule-0", "filter", "nftables dropped ", "check the NetworkPolicies",
+		run("nft", strings.Replace(dropForwarded, "policy drop; }", "}; add rule inet cniscope_test forward ip daddr 198.51.100.9 drop", 1)),
+		run("nft", "delete table inet cniscope_test"), false,
+	}
+	never := rule
+	never.pod, never.never = "never-0", true
 	for _, c := range []late{
 		{
 			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; SYN sent again ",
 			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
-			run("nft", dropForwarded), run("nft", "delete table inet cniscope_test"),
+			run("nft", dropForwarded), run("nft", "delete table inet cniscope_test"), false,
 		},
-		{
-			"rule-0", "filter", "nftables dropped ", "check the NetworkPolicies",
-			run("nft", strings.Replace(dropForwarded, "policy drop; }", "}; add rule inet cniscope_test forward ip daddr 198.51.100.9 drop", 1)),
-			run("nft", "delete table inet cniscope_test"),
-		},
+		rule, never,
 		{
 			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
-			run("sysctl", "-qw", forwarding+"=0"), run("sysctl", "-qw", forwarding+"=1"),
+			run("sysctl", "-qw", forwarding+"=0"), run("sysctl", "-qw", forwarding+"=1"), false,
 		},
 		s.droppedElsewhere(outside),
 	} {
@@ -86,6 +91,7 @@ func (s *scene) droppedElsewhere(outside string) late {
 			s.run("nsenter", "--net="+outside, "nft", strings.ReplaceAll(dropForwarded, "forward", "input"))
 		},
 		func() { s.run("nsenter", "--net="+outside, "nft", "delete table inet cniscope_test") },
+		false,
 	}
 }
 
@@ -101,9 +107,11 @@ func (s *scene) late(c late, server string) {
 	undo := c.off
 	defer func() { undo() }()
 	connected := make(chan error)
+	trying, stop := context.WithTimeout(s.ctx, time.Minute)
+	defer stop()
 	go func() {
 		connected <- harness.Within(netns, func() error {
-			conn, err := net.DialTimeout("tcp", server, time.Minute)
+			conn, err := new(net.Dialer).DialContext(trying, "tcp", server)
 			if err == nil {
 				conn.Close()
 			}
@@ -111,19 +119,27 @@ func (s *scene) late(c late, server string) {
 		})
 	}()
 	time.Sleep(5 * time.Second) // the look comes 3 s after the setup
+	came := "came late"
+	if c.never {
+		came = "did not come"
+		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
+		stop()
+	}
 	undo()
 	undo = func() {}
-	harness.Check(s.T, <-connected)
+	if err := <-connected; !c.never {
+		harness.Check(s.T, err)
+	}
 	var said []string
 	harness.Until(s, "it is logged", func() bool {
-		said = lines(s.scope.LogText(), `a pod's first connection came late" pod=shop/`+c.pod+" ")
+		said = lines(s.scope.LogText(), `a pod's first connection `+came+`" pod=shop/`+c.pod+" ")
 		return len(said) > 0
 	})
 	out, err := exec.CommandContext(s.ctx, program, "why", "shop/"+c.pod, "--config", s.scope.Config()).CombinedOutput()
 	harness.Check(s.T, err)
 	why := string(out)
 	harness.Says(s.T, said[0], "cause="+c.cause, c.says)
-	harness.Says(s.T, why, "shop/"+c.pod+"  first connection late: ", " after the ADD: "+c.says)
+	harness.Says(s.T, why, "shop/"+c.pod+"  first connection late: ", "the ADD: "+c.says)
 	if c.remedy != "" {
 		harness.Says(s.T, why, "→ "+c.remedy)
 	}

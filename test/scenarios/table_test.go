@@ -49,7 +49,7 @@ func TestAFullTableOfConnections(t *testing.T) {
 			flush()
 			fill(t, most)
 		},
-		flush,
+		flush, false,
 	}, server)
 }
 

@@ -35,14 +35,13 @@ const (
 
 // Watch is safe for concurrent use.
 type Watch struct {
-	node    uint32
 	reasons map[uint32]string
 	errors  bool // routes' errors have reasons (5.19)
 	wake    chan struct{}
 
 	mu      sync.Mutex
 	objects objects
-	again   link.Link // nil: not loaded
+	again   link.Link
 	drop    link.Link
 	names   *symbols.Table
 	until   map[event.Namespace]int64 // monotonic ns
@@ -51,8 +50,7 @@ type Watch struct {
 // Open takes the inode number of the node's network namespace.
 func Open(node uint32) (_ *Watch, err error) {
 	w := &Watch{
-		node: node, reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
-		names: new(symbols.Table),
+		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{}, names: new(symbols.Table),
 	}
 	defer func() {
 		if err != nil {
@@ -77,47 +75,19 @@ func Open(node uint32) (_ *Watch, err error) {
 	if arguments < 3 {
 		clear(w.reasons)
 	}
-	return w, w.load()
-}
-
-func (w *Watch) load() (err error) {
 	if w.names, err = symbols.Open(); err != nil {
-		return fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
+		return nil, fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
 	}
 	_ = rlimit.RemoveMemlock()
-	if err := w.objects.load(w.node, len(w.reasons) > 0); err != nil {
-		return err
+	if err := w.objects.load(node, len(w.reasons) > 0); err != nil {
+		return nil, err
 	}
 	if w.attach(true); w.drop == nil {
-		return errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
+		return nil, errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
 	}
 	w.attach(false)
 	w.again, err = link.AttachTracing(link.TracingOptions{Program: w.objects.OnAgain})
-	return err
-}
-
-// Switch unloads the programs, or loads them again.
-func (w *Watch) Switch(off bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case off:
-		return w.unload()
-	case w.again == nil:
-		return w.load()
-	}
-	return nil
-}
-
-func (w *Watch) unload() error {
-	w.attach(false)
-	if w.again != nil {
-		_ = w.again.Close()
-	}
-	err := errors.Join(w.objects.close(), w.names.Close())
-	w.objects, w.again, w.names = objects{}, nil, new(symbols.Table)
-	clear(w.until)
-	return err
+	return w, err
 }
 
 func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
@@ -133,11 +103,16 @@ func argumentsOf(types *btf.Spec, tracepoint string) (int, error) {
 	return 0, fmt.Errorf("%s is no tracepoint", tracepoint)
 }
 
-// Close detaches.
+// Close unloads; then nothing is observed.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.unload()
+	w.attach(false)
+	if w.again != nil {
+		_ = w.again.Close()
+	}
+	_ = errors.Join(w.objects.close(), w.names.Close())
+	w.objects, w.until = objects{}, nil
 }
 
 // Follow begins.
@@ -145,7 +120,7 @@ func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, err := strconv.ParseUint(in.Key, 10, 64)
-	if w.again == nil || err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
+	if w.until == nil || err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
 		return
 	}
 	w.until[in] = until
@@ -172,7 +147,7 @@ func (w *Watch) Asks(in event.Namespace) {
 	defer w.mu.Unlock()
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
 	var p pod
-	if w.again != nil && w.objects.Pods.Lookup(key, &p) == nil {
+	if w.until != nil && w.objects.Pods.Lookup(key, &p) == nil {
 		p.Waits = uint64(clock.Monotonic())
 		_ = w.objects.Pods.Update(key, p, ebpf.UpdateExist)
 		w.attach(true)
@@ -225,9 +200,6 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) tend(now int64) (follows bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.again == nil {
-		return false
-	}
 	for in, until := range w.until {
 		if now > until {
 			w.forget(in)
@@ -255,9 +227,6 @@ func (w *Watch) attach(on bool) {
 func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.again == nil {
-		return nil
-	}
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
 	kernel.Each(w.objects.Drops, func(d *drop, s *seen) {
 		if d.Pod != key {
