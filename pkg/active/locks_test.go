@@ -19,6 +19,12 @@ func TestLocksAreBounded(t *testing.T) {
 	if n := len(l.paths); n != 4 || len(l.paths["/run/lock0"]) != holdsMax {
 		t.Errorf("%d locks", n)
 	}
+	held := len(l.paths["/run/lock0"])
+	l.take("/run/lock0", hold{by: "99", since: 100})
+	harness.Equal(t, len(l.paths["/run/lock0"]), held, "holders after one took it again")
+	l.release("/run/lock0", "99", 101)
+	l.take("/run/lock0", hold{by: "99", since: 102})
+	harness.Equal(t, l.paths["/run/lock0"][holdsMax-1].since, 102, "it begins again after it was released")
 	for j := range 100 {
 		l.Gone(event.Process(fmt.Sprint(j)), 200)
 	}

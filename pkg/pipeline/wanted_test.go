@@ -27,8 +27,8 @@ func TestAFailedCallWaitsForALook(t *testing.T) {
 		says  string
 	}{
 		"it comes":              {[]event.Event{tick(2*s + 50*ms), look("c1", empty), tick(3 * s)}, 2, "; cni0 has no address and no port"},
-		"that of another comes": {[]event.Event{look("c2", empty), tick(2*s + 500*ms), tick(2*s + 501*ms)}, 3, `10.244.2.1/24"`},
-		"one of another kind":   {[]event.Event{look("c1", event.Found{Kind: event.FoundPorts}), tick(3 * s)}, 2, `10.244.2.1/24"`},
+		"that of another comes": {[]event.Event{look("c2", empty), tick(2*s + 500*ms), tick(2*s + 501*ms), tick(4 * s)}, 3, `10.244.2.1/24"`},
+		"one of another kind":   {[]event.Event{look("c1", event.Found{Kind: event.FoundPorts}), tick(3 * s), tick(4 * s)}, 2, `10.244.2.1/24"`},
 		"the end comes":         {nil, 0, `10.244.2.1/24"`},
 	} {
 		t.Run(name, func(t *testing.T) {

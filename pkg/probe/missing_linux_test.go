@@ -12,9 +12,9 @@ import (
 )
 
 func init() {
-	// A plugin that waits for a file, and one that waits for a lock file, each twenty times.
+	// A plugin that waits for a file, and one that waits for a lock file, each six times.
 	acts["poll"] = func(dir string) error {
-		for range 20 {
+		for range 6 {
 			if _, err := os.Stat(filepath.Join(dir, "indicator")); err == nil {
 				return fmt.Errorf("the file is there")
 			}
@@ -45,7 +45,7 @@ func TestAFileThatIsPolledForIsSeen(t *testing.T) {
 		}
 		for name, want := range map[string]string{"indicator": "newfstatat ENOENT", "lock": "openat EEXIST"} {
 			m := most[name]
-			if m == nil || m.Name+" "+m.Error != want || m.Count < 2 || m.Count > 20 || m.Start == 0 {
+			if m == nil || m.Name+" "+m.Error != want || m.Count < 2 || m.Count > 6 || m.Start == 0 {
 				t.Errorf("%q: %s: %+v of %s", way, name, m, printed(o, all[*event.Missing](o)))
 			}
 		}

@@ -153,17 +153,19 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // which make room when they exit
 	} {
 		t.Run(how, func(t *testing.T) {
-			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; sleep 3; [ -z \"$p\" ] || kill $p; wait")
+			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; read go; [ -z \"$p\" ] || kill $p; wait")
 		})
 	}
 }
 
 func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) {
 	greedy := plugin(t, "greedy", script)
+	goes := harness.Must(greedy.StdinPipe())(t)
 	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
 	o := observeProbe(t, Options{Processes: processes}, func(p *Probe, o *observed) {
 		harness.Check(t, greedy.Start())
 		defer func() {
+			_ = goes.Close()
 			_ = greedy.Wait()
 			nobodyIsCastOut(t, p)
 		}()

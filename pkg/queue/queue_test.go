@@ -285,6 +285,57 @@ func TestASenderThatComesTooLateIsShutDown(t *testing.T) {
 	})
 }
 
+func TestANewSenderDoesNotWaitForTheRetryOfTheLast(t *testing.T) {
+	first := newGate()
+	story(t, first, Options{RetryFrom: time.Hour, RetryTo: time.Hour}, func(t *testing.T, q *Queue) {
+		second := newGate()
+		add(t, q, "a")
+		<-first.arrived
+		first.answer <- errors.New("not now")
+		synctest.Wait()
+		began := time.Now()
+		q.SetSender(second)
+		harness.EqualSlices(t, <-second.arrived, []string{"a"})
+		harness.Equal(t, time.Since(began), 0, "waited")
+		second.answer <- nil
+	})
+}
+
+// After a refused request, requests grow again.
+func TestRequestsGrowAgain(t *testing.T) {
+	var sizes []int
+	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
+		g := newGate()
+		q.SetSender(g)
+		add(t, q, "first")
+		<-g.arrived
+		add(t, q, "bad", "a", "b", "c", "d", "e", "f", "g")
+		g.answer <- nil
+		for q.Stats().Sent < 8 {
+			names := <-g.arrived
+			sizes = append(sizes, len(names))
+			if names[0] == "bad" {
+				g.answer <- &RejectedError{errors.New("bad")}
+			} else {
+				g.answer <- nil
+			}
+			synctest.Wait()
+		}
+	})
+	harness.EqualSlices(t, sizes, []int{8, 4, 2, 1, 1, 2, 4})
+}
+
+func TestASpoolThatCannotBeReadIsSaid(t *testing.T) {
+	s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
+	harness.Check(t, s.Close())
+	story(t, sender(func(context.Context, [][]byte) error { return nil }), Options{Spool: s}, func(t *testing.T, q *Queue) {
+		add(t, q, "a")
+		if s := goesOn(q); s.Sent != 1 || s.SpoolError == "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestTheSenderBeforeEndsAfterItsLastRequest(t *testing.T) {
 	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
 		first, second := newGate(), newGate()
@@ -382,7 +433,7 @@ func TestClosing(t *testing.T) {
 			<-entered
 			began := time.Now()
 			if n, err := q.Close(over()); n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") ||
-				time.Since(began) != grace {
+				time.Since(began) != 2*time.Second {
 				t.Errorf("%d, %v, after %s", n, err, time.Since(began))
 			}
 			close(leave)

@@ -87,6 +87,9 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	}
 	var c Call
 	c.Configuration([]byte(`{"master":"zorptek-uplink","interface":"lxc12ab34cd56"}`))
+	c.Name(strings.Repeat("0123456789abcdef", 4))
+	harness.Equal(t, c.Message("no sandbox 0123456789ab at https://root:pw7@10.1.2.3/v1"),
+		"no sandbox 0123456789ab at https://‹text 8›@10.1.2.3/v1", "the beginning of an ID, and a host behind a password")
 	harness.Equal(t, c.Program("zorptek-uplink"), "zorptek-uplink", "a word in a public key")
 	harness.Equal(t, c.Argument("lxc12ab34cd56"), true, "an interface in a public key")
 }

@@ -66,6 +66,26 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			},
 			"never []",
 		},
+		"nor is what a plugin enters after four others": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
+				for _, key := range []string{"p1", "p2", "p3", "p4", "p5"} {
+					s.enter(1, "b", key)
+				}
+				s.exit(50, "b").connects(70, "p5").tick(2000)
+			},
+			"never []",
+		},
+		"but the fourth may be the pod's": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
+				for _, key := range []string{"p1", "p2", "p3", "p4"} {
+					s.enter(1, "b", key)
+				}
+				s.exit(50, "b").connects(70, "p4").tick(2000)
+			},
+			"at 70 []",
+		},
 		"nor is one in which something is torn down": {
 			func(s *story) {
 				s.plugin(0, "b", "DEL", "bridge", inNetNS("host")).enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
