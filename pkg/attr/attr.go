@@ -947,7 +947,7 @@ const ReasonKey = attribute.Key("cniscope.reason")
 
 func Reason(v string) attribute.KeyValue { return ReasonKey.String(v) }
 
-// NetworksKey is cniscope.networks: What the CNI folder last held.
+// NetworksKey is cniscope.networks: Networks that the CNI directory last had.
 const NetworksKey = attribute.Key("cniscope.networks")
 
 func Networks(v string) attribute.KeyValue { return NetworksKey.String(v) }

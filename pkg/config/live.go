@@ -122,7 +122,7 @@ func (l *Live) load(apply func(Options)) bool {
 		return true
 	}
 	if l.failed != "" {
-		l.log.Info("the options can be used again", "file", source.Path)
+		l.log.Info("configuration file valid again", "file", source.Path)
 		l.failed = ""
 	}
 	changes := next.Changes(before)
@@ -146,7 +146,7 @@ func (l *Live) keep(source Source, err error) {
 		return
 	}
 	l.failed = err.Error()
-	l.log.Error("the new options cannot be used, the old ones stay", "file", source.Path, "error", err)
+	l.log.Error("configuration file invalid, keeping the old options", "file", source.Path, "error", err)
 }
 
 func (l *Live) say(source Source, changes []Change) {
@@ -162,6 +162,6 @@ func (l *Live) say(source Source, changes []Change) {
 		l.log.Info("options changed", "file", source.Path, "changes", live)
 	}
 	if len(later) > 0 {
-		l.log.Warn("options changed, but not in force before a restart", "file", source.Path, "changes", later)
+		l.log.Warn("options changed, restart needed", "file", source.Path, "changes", later)
 	}
 }

@@ -168,19 +168,19 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 	s := started(t, "slow.command = \"1s\"")
 
 	s.write("slow.comand = \"2s\"")
-	s.says("the old ones stay")
+	s.says("keeping the old options")
 	s.says("slow.comand")
 	s.live.Reload()
 	s.replace("slow.command = \"3s\"")
 	harness.Equal(t, s.next().Slow.Command, 3*time.Second)
-	s.says("can be used again")
-	harness.Equal(t, strings.Count(s.log.String(), "the old ones stay"), 1, "times")
+	s.says("valid again")
+	harness.Equal(t, strings.Count(s.log.String(), "keeping the old options"), 1, "times")
 }
 
 func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
 	s := started(t, "slow.command = \"1s\"")
 	s.write("slow.comand = \"2s\"")
-	s.says("the old ones stay")
+	s.says("keeping the old options")
 
 	done, busy := make(chan struct{}), sync.WaitGroup{}
 	busy.Go(func() {

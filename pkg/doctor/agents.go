@@ -138,8 +138,8 @@ func since(t time.Time) string {
 
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
-		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started),
-			s.Does()))
+		said = append(said, fact.Sayf("process %d (%s) listens and is %s; it started at %s", s.PID, s.Name, s.Does(),
+			stamp(s.Started)))
 		said = append(said, lastLine(s.LastLine)...)
 	}
 	for _, c := range containersOf(f, a) {
@@ -204,7 +204,7 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 				"service-rules find, or start the service proxy", a.Server),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
-		return []string{fact.Sayf("thaw it: echo 0 > %s, or the tool that froze it (docker unpause, a "+
+		return []string{fact.Sayf("thaw it: echo 0 > %s, or use the tool that froze it (docker unpause, a "+
 			"checkpoint)", text.Shell(a.Process.Group+"/cgroup.freeze"))}
 	case a.Process != nil && a.Process.State == event.AgentStopped:
 		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the "+

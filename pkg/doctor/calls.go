@@ -33,8 +33,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 					c.Pod, seconds(c.Age)),
 				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs},
 					lockOf(f, int(c.PID))...),
-				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows its agent, "+
-					"check locks its lock holder. Else kill %[1]d; the runtime retries", int(c.PID))},
+				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent, "+
+					"doctor's check locks names a lock holder. If nothing else helps, kill %[1]d; the runtime retries", int(c.PID))},
 			})
 		}
 		return found, nil
@@ -129,7 +129,7 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Warning, Summary: fact.Sayf("%s holds %s, and other processes wait for it", l.Holder, l.File),
 			Evidence: []string{
-				fact.Sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
+				fact.Sayf("/proc/locks: the same holder and waiters for at least %s", l.Since.Round(time.Millisecond).String()),
 				"waiting: " + fact.List(l.Waiters),
 			},
 			Remedy: []string{fact.Sayf("kill %d if it hangs: cat /proc/%d/wchan /proc/%d/stack shows what it does", l.PID,

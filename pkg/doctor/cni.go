@@ -19,7 +19,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	switch {
 	case d.Missing:
 		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("the CNI folder %s does not exist", d.Dir),
+			Level: Problem, Summary: fact.Sayf("the CNI directory %s does not exist", d.Dir),
 			Evidence: append(unwatched(f), loadError(f)...),
 			Remedy:   folderAgain(r),
 		}}, nil
@@ -61,7 +61,7 @@ func folderAgain(r fact.Runtime) []string {
 		return []string{"fix the finding of runtime first"}
 	}
 	return []string{
-		r.Restart() + " (it makes the folder again)",
+		r.Restart() + " (it makes the directory again)",
 		"then restart the CNI's pod, which writes its configuration",
 	}
 }
@@ -69,7 +69,7 @@ func folderAgain(r fact.Runtime) []string {
 func unwatched(f *fact.Facts) []string {
 	r := f.Runtime.Value
 	if r.Containerd() {
-		return []string{"containerd stops when it is removed; a new folder is not watched until containerd starts again"}
+		return []string{"containerd stops when that directory is removed, and watches a new one only after its next start"}
 	}
 	return []string{fact.Sayf("%s reads it (path from %s)", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
@@ -172,7 +172,7 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 			"of its directory")
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
-		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
+		return nil, notApplicable("the directory cannot be loaded: see cni-folder")
 	}
 	says, has := fact.Winners(f), f.CRI.Value.Loaded
 	different := len(says) != len(has)
@@ -193,9 +193,9 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 			"the directory has: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
 		}, loadError(f)...),
 		Remedy: []string{
-			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload",
+			fact.Sayf("make containerd read it again, as it does when a file is removed: touch %s/.reload && rm %s/.reload",
 				dir, dir),
-			"its writer should write into the folder, not move a file there",
+			"have its writer write the file in that directory, not move it there",
 		},
 	}}, nil
 }

@@ -31,8 +31,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: "cniscope cannot read the namespaces of process 1, so it takes its own for the node's; if that is " +
-				"wrong, it distrusts plugins",
+			Summary: "cniscope cannot read the namespaces of process 1, so it assumes that its own are the node's; if that is " +
+				"wrong, it does not trust plugins",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
@@ -49,7 +49,7 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 			Summary: "kernel lockdown hides kernel memory from BPF programs, so cniscope traces plugins and commands, but " +
 				"not their system calls",
 			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
-			Remedy:   []string{"start it with lockdown=integrity"},
+			Remedy:   []string{"boot with lockdown=integrity"},
 		})
 	}
 	if runs, known := observes(f); known {

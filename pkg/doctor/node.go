@@ -52,7 +52,7 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	d := f.DNS.Value
 	switch {
 	case d.Server == "":
-		return nil, notApplicable("no kubelet whose configuration names a cluster DNS runs here")
+		return nil, notApplicable("no kubelet runs here, or its configuration names no cluster DNS")
 	case d.Err == "":
 		return nil, nil
 	}

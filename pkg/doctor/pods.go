@@ -26,7 +26,7 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 		if wrong == "" {
 			continue
 		}
-		what := "writes the CNI folders"
+		what := "writes the CNI directories"
 		switch {
 		case c.Proxy:
 			what = "is kube-proxy"

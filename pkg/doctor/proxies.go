@@ -22,8 +22,8 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Summary:  "two service proxies: kube-proxy runs, and Cilium's replacement for it is on",
 		Evidence: append(proxy, on...),
 		Remedy: append([]string{
-			"a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
-			"this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
+			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
+			"for this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
 				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
 			"or keep kube-proxy: cilium config set kube-proxy-replacement false",
 			"without kube-proxy, remove its rules on each node:",

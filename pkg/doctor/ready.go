@@ -55,9 +55,9 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case f.CRI.Err != nil:
 		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
 	case f.Folder.Err != nil:
-		return event.LackFolder, fact.Sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
+		return event.LackFolder, fact.Sayf("the CNI directory cannot be read: %s", f.Folder.Err), []string{"run it as root"}
 	case d.Missing:
-		return event.LackFolder, fact.Sayf("there is no CNI folder %s", d.Dir), []string{"see cni-folder"}
+		return event.LackFolder, fact.Sayf("there is no CNI directory %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
 		return event.LackFolder, fact.Sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
 	case len(d.Networks) == 0:

@@ -22,10 +22,10 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		case fact.Unasked(err):
 			return nil, err
 		case r.Hidden != "":
-			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its folder "+
+			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its directory "+
 				"read-only at the same path, or run cniscope doctor on the node", r.Hidden)
 		case f.Contained && errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("this container has no socket of the runtime's at %s: mount its folder from the node "+
+			return nil, fmt.Errorf("this container has no runtime socket at %s: mount its directory from the node "+
 				"read-only, or run cniscope doctor on the node", f.Options.Address)
 		case r.Absent:
 			return []Finding{noRuntime()}, nil
@@ -37,7 +37,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 				"cniscope's options"},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			finding.Evidence = append(finding.Evidence, "no process listens there, so it ended")
+			finding.Evidence = append(finding.Evidence, "no process listens on its socket, so it exited")
 			finding.Remedy[0] = r.Restart() + "; " + r.Journal()
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
@@ -102,8 +102,9 @@ func criSilent(f *fact.Facts, err error) Finding {
 	}
 	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
 		// go-cni holds its lock while a plugin runs; a reload waits for it.
-		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: "+
-			"see calls")
+		finding.Evidence = append(finding.Evidence,
+			"a CNI call that hangs while the CNI directory changes blocks all others: "+
+				"see calls")
 		finding.Remedy = []string{"find the call that hangs: cniscope ps", f.Runtime.Value.Restart()}
 	}
 	return withoutFolder(f, finding)
@@ -115,12 +116,12 @@ func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	switch {
 	case f.Folder.Err != nil || !r.Containerd():
 	case folder.Missing:
-		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder "+
+		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no directory %s: containerd stops when its CNI directory "+
 			"is removed", folder.Dir))
 		finding.Remedy = folderAgain(r)
 	case !r.Began.IsZero() && folder.Made.After(r.Began):
-		finding.Evidence = append(finding.Evidence, fact.Sayf("folder %s was made again at %s, after containerd started: "+
-			"containerd stops when its CNI folder is removed", folder.Dir, stamp(folder.Made)))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("directory %s was made again at %s, after containerd started: "+
+			"containerd stops when its CNI directory is removed", folder.Dir, stamp(folder.Made)))
 	}
 	return finding
 }
@@ -165,7 +166,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
 	case !n.Socket && f.Runtime.Err != nil:
-		return nil, fmt.Errorf("NRI is a part of %s (check runtime)", r.Called())
+		return nil, fmt.Errorf("NRI belongs to %s, which does not answer (see runtime)", r.Called())
 	case !n.Socket:
 		return []Finding{{
 			Level:    Warning,

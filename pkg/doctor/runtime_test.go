@@ -43,7 +43,7 @@ func TestAPodWithoutTheSocket(t *testing.T) {
 		if len(r.Findings) > 0 || r.ExitCode() != ExitUnchecked {
 			t.Errorf("%s: %+v", name, r.Findings)
 		}
-		if why := r.Checks[0].Reason; !strings.Contains(why, "/run/k3s/containerd/containerd.sock") || !strings.Contains(why, "mount its folder") {
+		if why := r.Checks[0].Reason; !strings.Contains(why, "/run/k3s/containerd/containerd.sock") || !strings.Contains(why, "mount its directory") {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

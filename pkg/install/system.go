@@ -31,7 +31,7 @@ func (t tree) program() (string, error) {
 		}
 		why = errors.Join(why, fmt.Errorf("%s: %w", dir, err))
 	}
-	return "", fmt.Errorf("no folder for programs: %w; nothing was changed; run %s", why, daemonSet)
+	return "", fmt.Errorf("no directory for programs: %w; nothing was changed; run %s", why, daemonSet)
 }
 
 func (t tree) existing(dir string) string {

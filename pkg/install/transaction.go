@@ -195,7 +195,7 @@ func (t *transaction) undo() error {
 	t.done = 0
 	if errs != nil {
 		// The old content is still staged.
-		return errors.Join(append(errs, fmt.Errorf("what was there before is kept in folders named %s", staging))...)
+		return errors.Join(append(errs, fmt.Errorf("former files are kept in directories named %s", staging))...)
 	}
 	return errors.Join(t.clean(), t.removeFolders(t.folders))
 }

@@ -122,20 +122,20 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 			}
 		}
 	}
-	add(LateNoNeighbour, len(t.Silent) > 0, "ARP: no answer from %s", strings.Join(t.Silent, ", "))
-	add(LateNoRoute, t.Unroutable > 0, "no route for %d packets", t.Unroutable)
+	add(LateNoNeighbour, len(t.Silent) > 0, "%s did not answer ARP", strings.Join(t.Silent, ", "))
+	add(LateNoRoute, t.Unroutable > 0, "the pod had no route for %d packets", t.Unroutable)
 	add(LateUnreachable, t.Unreached > 0,
-		"ICMP reported %d times that a destination is unreachable: a policy rejects, or a router has no route", t.Unreached)
-	perhaps := ": a policy drops it, a Service has no rules yet, or the address is unused"
+		"ICMP reported %d times that a destination is unreachable: a policy rejects it, or a router has no route", t.Unreached)
+	perhaps := ": a policy may drop it, its Service may have no rules yet, or no host has the address"
 	if explained {
 		perhaps = ""
 	}
-	add(LateUnanswered, t.SYNs > 0, "SYN sent again %d times without an answer%s", t.SYNs, perhaps)
+	add(LateUnanswered, t.SYNs > 0, "the kernel repeated a SYN %d times without an answer%s", t.SYNs, perhaps)
 	add(LateNoListener, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0,
 		"%d attempts failed at once: no process listened there", t.Failed)
 	add(LateNoReply, t.Asked > t.Answered,
-		"%d of %d UDP datagrams had no answer, usually DNS queries", t.Asked-min(t.Answered, t.Asked), t.Asked)
+		"%d of %d UDP datagrams, such as DNS queries, had no answer", t.Asked-min(t.Answered, t.Asked), t.Asked)
 	add(LateNotTried, len(all) == 0 && t.Opened <= 1 && !explained,
-		"it had tried nothing before: it was idle, or others could not reach it")
+		"the pod had tried no connection before: it was idle, or others could not reach it")
 	return cause, all
 }

@@ -37,13 +37,13 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		says      []string // in order
 		remedy    string
 	}{
-		"nftables":                               {some(nft), nil, LateFilter, true, []string{": nftables dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); SYN sent again"}, "nft list ruleset"},
+		"nftables":                               {some(nft), nil, LateFilter, true, []string{": nftables dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); the kernel repeated a SYN"}, "nft list ruleset"},
 		"nftables in the pod":                    {some(inPod), nil, LateFilter, true, []string{": nftables dropped 2 packets to 10.96.0.10:443 in the pod ("}, "nft list ruleset"},
-		"its policy":                             {some(nft), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x is drop, and it has no rule; SYN", "; nftables dropped 3 packets"}, "policy accept"},
+		"its policy":                             {some(nft), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x is drop, and it has no rule; the kernel", "; nftables dropped 3 packets"}, "policy accept"},
 		"another's policy":                       {some(nft), []event.Obstacle{policy("iptables-legacy", 0)}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
 		"netfilter":                              {some(hook), nil, LateFilter, false, []string{": netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables) dropped 3 packets" + to}, "iptables-legacy-save"},
 		"before Linux 5.17":                      {some(drop("", "nf_hook_slow", 3)), nil, LateFilter, false, []string{"dropped 3 packets" + to + " (nf_hook_slow)"}, "iptables-legacy-save"},
-		"a place alone":                          {some(drop("", "ip_rcv_finish_core", 3)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer; the kernel dropped 3 packets" + to + " (ip_rcv_finish_core)"}, ""},
+		"a place alone":                          {some(drop("", "ip_rcv_finish_core", 3)), nil, LateUnanswered, true, []string{": the kernel repeated a SYN 3 times without an answer; the kernel dropped 3 packets" + to + " (ip_rcv_finish_core)"}, ""},
 		"a legacy policy":                        {some(hook), []event.Obstacle{policy("iptables-legacy", 0)}, LatePolicy, true, []string{": the policy of iptables-legacy x", "; netfilter ("}, "iptables-legacy -P FORWARD ACCEPT"},
 		"a full table, or a rule":                {some(hook), []event.Obstacle{table("connection tracking")}, LateTable, false, []string{": the kernel's table of connection tracking is full", "; netfilter ("}, "net.x=18"},
 		"a full table, but nftables":             {some(nft), []event.Obstacle{table("connection tracking")}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
@@ -54,15 +54,15 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		"reverse path":                           {some(drop("IP_RPFILTER", "ip_rcv_finish_core", 3)), nil, LateRPFilter, true, []string{": the reverse path filter of eth1 dropped 3 packets"}, "sysctl -w net/ipv4/conf/eth1/rp_filter=2"},
 		"a blackhole":                            {some(drop("NOT_SPECIFIED", "ip_error", 3)), nil, LateBlackhole, true, []string{": a blackhole route dropped 3"}, "type blackhole"},
 		"a blackhole, without reasons of routes": {some(drop("", "ip_error", 3)), nil, LateUnanswered, true, []string{"; the kernel dropped 3 packets" + to + " (ip_error)"}, ""},
-		"a blackhole, IPv6":                      {some(drop("NOT_SPECIFIED", "dst_discard_out", 3)), nil, LateBlackhole, false, []string{": a blackhole route, or one of a removed interface, dropped 3"}, "type blackhole"},
+		"a blackhole, IPv6":                      {some(drop("NOT_SPECIFIED", "dst_discard_out", 3)), nil, LateBlackhole, false, []string{": a blackhole route or the route of a removed interface dropped 3"}, "type blackhole"},
 		"too large":                              {some(drop("PKT_TOO_BIG", "ip_forward", 3)), nil, LateMTU, true, []string{": the MTU of the next link is too small, so the kernel dropped 3"}, "set mtu"},
 		"tc":                                     {some(drop("TC_EGRESS", "__dev_queue_xmit", 3)), nil, LateProgram, true, []string{": a program or filter at the tc egress of eth1 dropped 3"}, "bpftool net show"},
 		"XDP":                                    {some(drop("NOT_SPECIFIED", "veth_xdp_rcv_skb", 3)), nil, LateProgram, true, []string{": an XDP program on eth1 dropped 3"}, "bpftool net show"},
 		"answers without a route":                {some(back), nil, LateNoRoute, true, []string{": there is no route, so the kernel dropped 1 packet from 10.96.0.10:443 on the node"}, "ip route"},
 		"forwarding":                             {some(drop("IP_INADDRERRORS", "ip_error", 3)), []event.Obstacle{off}, LateForwarding, false, []string{": net.ipv4.ip_forward is 0", "; forwarding on eth1 is off or a route is unreachable, so"}, "sysctl -w net.ipv4.ip_forward=1"},
 		"two kinds":                              {some(nft, silent), nil, LateFilter, false, []string{": nftables dropped 3", "; no neighbor on eth1 answered"}, "nft list ruleset"},
-		"an unknown kind":                        {some(drop("OTHERHOST", "ip_rcv_core", 3)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer; the kernel dropped 3 packets" + to + " (OTHERHOST in ip_rcv_core)"}, ""},
-		"what the end of a connection frees":     {some(drop("QUEUE_PURGE", "skb_queue_purge_reason", 9), drop("NOT_SPECIFIED", "tcp_v4_do_rcv", 1)), nil, LateUnanswered, true, []string{": SYN sent again 3 times without an answer: a policy drops it"}, ""},
+		"an unknown kind":                        {some(drop("OTHERHOST", "ip_rcv_core", 3)), nil, LateUnanswered, true, []string{": the kernel repeated a SYN 3 times without an answer; the kernel dropped 3 packets" + to + " (OTHERHOST in ip_rcv_core)"}, ""},
+		"what the end of a connection frees":     {some(drop("QUEUE_PURGE", "skb_queue_purge_reason", 9), drop("NOT_SPECIFIED", "tcp_v4_do_rcv", 1)), nil, LateUnanswered, true, []string{": the kernel repeated a SYN 3 times without an answer: a policy may drop it"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Connected(model.Connected{Flight: model.Flight{Command: "ADD"}, Late: true, Tries: &event.Tries{SYNs: 3}, Drops: test.drops, Obstacles: test.obstacles})

@@ -47,7 +47,7 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"", `open /proc/sys/net/\S.*/accept_dad: no such file or directory`,
-			"replace the CNI plugins in the CNI bin folder by a release of 0.7.0 or later, which works without IPv6, or boot without ipv6.disable=1",
+			"replace the CNI plugins in the CNI bin directory by a release of 0.7.0 or later, which works without IPv6, or boot without ipv6.disable=1",
 			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "containernetworking/plugins#102", "open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or directory",
 		},
 		{
@@ -191,12 +191,12 @@ func ofChainedPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
 			"", `"ip6?tables": executable file not found`,
-			"install iptables on the node, into a folder of the container runtime's PATH (systemctl show -p Environment containerd)",
+			"install iptables on the node, into a directory of the container runtime's PATH (systemctl show -p Environment containerd)",
 			"command -v iptables", "", "", "danm-cni/danm#66", `failed to locate iptables: exec: "iptables": executable file not found in $PATH`,
 		},
 		{
 			"", `"nft": executable file not found`,
-			"install nftables on the node, into a folder of the container runtime's PATH (systemctl show -p Environment containerd)",
+			"install nftables on the node, into a directory of the container runtime's PATH (systemctl show -p Environment containerd)",
 			"command -v nft", "", "", "siderolabs/extensions#826", `could not find nftables binary: exec: "nft": executable file not found in $PATH`,
 		},
 		{
@@ -340,7 +340,7 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `failed to find plugin "(?P<PLUGIN>[^"]+)" in path`,
-			"put PLUGIN into the CNI bin folder that the message names, executable; the reference plugins are in cni-plugins-linux-ARCH.tgz of containernetworking/plugins",
+			"put PLUGIN into the CNI bin directory that the message names, executable; the reference plugins are in cni-plugins-linux-ARCH.tgz of containernetworking/plugins",
 			"ls -l /opt/cni/bin", "", "", "k8snetworkplumbingwg/multus-cni#1413", `plugin type="macvlan" failed (add): failed to find plugin "macvlan" in path [/opt/cni/bin]`,
 		},
 		{

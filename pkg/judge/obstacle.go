@@ -14,10 +14,11 @@ import (
 // Obstacle returns an obstacle as a clause, and its fix, which is empty if it is not certain.
 func Obstacle(o event.Obstacle) (says, remedy string) {
 	const again, persist = "delete the pod, so that the ADD of a new one sets it", "; set it in /etc/sysctl.d, too"
-	says = o.Name + " is gone, which the pod's ADD set"
+	says = o.Name + ", which the pod's ADD set, is gone"
 	switch o.Kind {
 	case event.ObstacleSwitch:
-		return o.Name + " is 0", "sysctl -w " + text.Shell(o.Name+"=1") + persist + ", and find what resets it"
+		return o.Name + " is 0", "sysctl -w " + text.Shell(o.Name+"=1") + persist +
+			"; grep -rs forward /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d shows what resets it"
 	case event.ObstacleTable:
 		return fmt.Sprintf("the kernel's table of %s is full: %d of %d entries", o.Name, o.Used, o.Limit),
 			"sysctl -w " + text.Shell(fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)) + persist
@@ -25,7 +26,7 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 		return says, again + "; if systemd-networkd runs, set " +
 			"ManageForeignRoutingPolicyRules=no and ManageForeignRoutes=no in networkd.conf and restart it"
 	case event.ObstacleFilter:
-		return o.Name + " is gone or empty, which the pod's ADD set", again +
+		return o.Name + ", which the pod's ADD set, is gone or empty", again +
 			"; if firewalld runs, set FlushAllOnReload=no in firewalld.conf; nothing on the node may " +
 			"flush rules of others (iptables -F, nft flush ruleset)"
 	case event.ObstacleNeighbor:
@@ -38,7 +39,7 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 		return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Name),
 			Accept(o.Chain) + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 	}
-	return fmt.Sprintf("the policy of %s is drop for what none of its %d rules accepts", o.Name, o.Chain.Rules), ""
+	return fmt.Sprintf("the policy of %s drops packets that none of its %d rules accepts", o.Name, o.Chain.Rules), ""
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
@@ -114,8 +115,10 @@ func isIn(place string, functions []string) bool {
 const (
 	unspecified = "NOT_SPECIFIED"
 	allow       = "check the NetworkPolicies of the pod's namespace; find the rule by "
-	blackholes  = "find the route by ip route show table all type blackhole (IPv6: ip -6 route), and what sets it"
-	programs    = "bpftool net show lists the programs, tc filter show the filters; read the log of the agent that owns it"
+	blackholes  = "run ip route show table all type blackhole (IPv6: ip -6 route); delete that route (ip route del), and " +
+		"read the log of the agent that set it"
+	programs = "run bpftool net show dev DEVICE, then tc filter show dev DEVICE ingress and egress, to find the program; " +
+		"read the log of its agent"
 )
 
 func dropKinds() []dropKind {
@@ -133,19 +136,20 @@ func dropKinds() []dropKind {
 		},
 		{
 			cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
-			remedy: "raise net.ipv4.neigh.default.gc_thresh3 and the same of ipv6 by sysctl -w; set them in /etc/sysctl.d, too",
+			remedy: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv6.neigh.default.gc_thresh3=8192; " +
+				"set both in /etc/sysctl.d, too",
 		},
 		{
 			cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",
-			remedy: "sysctl -w net/ipv4/conf/DEVICE/rp_filter=2; or add the route back by DEVICE, if it is missing",
+			remedy: "sysctl -w net/ipv4/conf/DEVICE/rp_filter=2, or add the missing route through DEVICE to the packets' source",
 		},
 		{
-			cause: LateBlackhole, places: []string{"dst_discard"}, by: "a blackhole route, or one of a removed interface,",
+			cause: LateBlackhole, places: []string{"dst_discard"}, by: "a blackhole route or the route of a removed interface",
 			remedy: blackholes, vague: true,
 		},
 		{
 			cause: LateMTU, reasons: []string{"PKT_TOO_BIG"}, by: "the MTU of the next link is too small, so the kernel",
-			remedy: "set mtu in the CNI configuration to the smallest MTU on the way, and let ICMP through",
+			remedy: "set mtu in the CNI configuration to the smallest MTU on the way (tracepath names it), and let ICMP through",
 		},
 		{
 			cause: LateProgram, reasons: []string{"TC_INGRESS"}, remedy: programs,
@@ -161,7 +165,7 @@ func dropKinds() []dropKind {
 		},
 		{
 			cause: LateProgram, reasons: []string{"BPF_CGROUP_EGRESS"}, by: "a BPF program of the pod's cgroup",
-			remedy: "bpftool cgroup tree lists the programs; read the log of the agent that attached it",
+			remedy: "run bpftool cgroup tree to find the program; read the log of its agent",
 		},
 		{
 			cause: LateNoRoute, reasons: []string{"IP_INNOROUTES", "IP_OUTNOROUTES"}, by: "there is no route, so the kernel",

@@ -29,16 +29,18 @@ func causesOfStarts() []About {
 		},
 		{
 			CauseOCIRuntime, "OCI runtime", of,
-			"run iostat -x 1 and systemd-cgtop while pods start: a disk, systemd or a cgroup delays the OCI runtime, " +
-				"unless the verdict names a program",
+			"run iostat -x 1 and systemd-cgtop while pods start, unless the verdict names a program to speed up: a disk, " +
+				"systemd or a cgroup delays the OCI runtime",
 		},
 		{
 			CauseHook, "OCI hook", of,
-			"remove or repair the hook: each pod waits for it; it is in the runtime's base specification or a CDI file",
+			"remove or repair the hook, which each pod waits for: it is in the runtime's base specification or in a " +
+				"CDI file (/etc/cdi, /var/run/cdi)",
 		},
 		{
 			CauseNRI, "NRI plugin", of,
-			"read the plugin's log of that time; speed up its RunPodSandbox or stop it: each pod waits for it",
+			"read the plugin's log of that time; speed up its handler of RunPodSandbox, or stop the plugin: " +
+				"each pod waits for it",
 		},
 	}
 }
@@ -166,9 +168,9 @@ func ociWaited(name string, s *model.Step) string {
 	case s.Used.RunDelay > took/2:
 		return name + " waited for a CPU"
 	case s.Systemd:
-		return name + " waited, such as for systemd, which makes its cgroup"
+		return name + " waited, possibly for systemd to make its cgroup"
 	}
-	return name + " waited, such as for the kernel or a disk"
+	return name + " waited, possibly for the kernel or a disk"
 }
 
 func nriPart(s *model.Start) *StartPart {
@@ -202,7 +204,7 @@ func nriPart(s *model.Start) *StartPart {
 		p.says = fmt.Sprintf("NRI plugin %s ran RunPodSandbox", named(event.NRIAnswered))
 	case len(s.Sandbox.Plugins) > 0:
 		all := slices.DeleteFunc([]string{named(event.NRIAnswered), named("")}, func(n string) bool { return n == "" })
-		p.says = fmt.Sprintf("the runtime waited for NRI plugins, which are %s", strings.Join(all, ", "))
+		p.says = fmt.Sprintf("the runtime waited for at least one of the NRI plugins %s", strings.Join(all, ", "))
 	default:
 		p.Cause, p.says = CauseRuntime, "the runtime waited before NRI reported the sandbox"
 	}

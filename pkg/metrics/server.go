@@ -123,7 +123,7 @@ func listen(where Where, h http.Handler, log *slog.Logger) (*listening, error) {
 
 func (s *listening) serve(log *slog.Logger) {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		log.Error("metrics are not served any more", "error", err)
+		log.Error("metrics server stopped", "error", err)
 	}
 }
 

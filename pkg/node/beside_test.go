@@ -112,7 +112,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 				}
 				return
 			}
-			if strings.Contains(said.String(), "is behind:") || !strings.Contains(said.String(), "does not say how far it is") {
+			if strings.Contains(said.String(), "is behind,") || !strings.Contains(said.String(), "no progress reported by") {
 				t.Error(said.String())
 			}
 			if text, reading := os.ReadFile(file); errors.Join(err, reading) != nil || !strings.Contains(string(text), "seen") {

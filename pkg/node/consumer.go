@@ -113,7 +113,7 @@ func (c *consumers) close(ctx context.Context) {
 		}
 	}
 	if len(stuck) > 0 {
-		c.log.Warn("consumers did not take what waited for them", "consumers", stuck)
+		c.log.Warn("consumers left events unread", "consumers", stuck)
 	}
 }
 

@@ -98,7 +98,7 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 		}
 		l, stuck, binDirs, err := doctor.Held(ctx, ask)
 		if err != nil {
-			n.log.Debug("what sandboxes hold of the network is not known", "error", err)
+			n.log.Debug("attachments of sandboxes unknown", "error", err)
 			continue
 		}
 		for _, flight := range n.inFlight() {
@@ -130,7 +130,7 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 	if a.Tried > 0 {
 		fields = append(fields, "del_failed", a.Tried, "because", a.Says)
 	}
-	log.Warn("ADD without DEL, and the sandbox is gone", append(fields, "remedy", free)...)
+	log.Warn("stale attachment found", append(fields, "remedy", free)...)
 }
 
 // reportStuck also adds a failed DEL of late to the node history.

@@ -77,7 +77,7 @@ func (n *node) reportUsual(result pipeline.Result) {
 		case baseline.Ended:
 			n.log.Info("slower than usual no longer", fields...)
 		case baseline.Adopted:
-			n.log.Info("slower for so long that it is usual now", fields...)
+			n.log.Info("baseline now has the slower durations", fields...)
 		}
 	}
 }

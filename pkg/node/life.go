@@ -101,7 +101,7 @@ func (l *life) end() error {
 			continue
 		}
 		if late := l.pass(p); len(late) > 0 {
-			l.log.Error("cniscope ends without waiting any longer", "for", late, "after", p.patience())
+			l.log.Error("stopping without waiting longer", "for", late, "after", p.patience())
 			stuck = append(stuck, late...)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 
 func mapSparsely(log *slog.Logger) {
 	if err := procfs.MapSparsely(); err != nil {
-		log.Debug("what lies around the pages of the program that are used is in memory, too", "error", err)
+		log.Debug("unused pages around used ones stay in memory", "error", err)
 	}
 }
 
@@ -35,7 +35,7 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 	collected, told := uint64(0), false
 	for wait := beginning; ; wait = releaseEvery {
 		if err := procfs.ReleaseProgram(); err != nil && !told {
-			log.Debug("what is mapped of the program stays in memory", "error", err)
+			log.Debug("mapped pages of the program stay in memory", "error", err)
 			told = true
 		}
 		select {

@@ -196,7 +196,7 @@ func (n *observer) apply(o config.Options) {
 		err = n.relay.SetUpstream(upstream)
 	}
 	if err != nil {
-		n.log.Error("containerd's spans go on to where they went", "error", err)
+		n.log.Error("relay keeps its former upstream", "error", err)
 	}
 }
 

@@ -143,7 +143,7 @@ func (b *burst) Event(e event.Event) {
 	if _, over := b.over(e.Time); !over {
 		return
 	}
-	b.log.Info("operations in a burst were exported without the spans below their calls; sampling.per_second allows more",
+	b.log.Info("burst exported without the spans below calls", "remedy", "raise sampling.per_second",
 		"operations", b.reduced, "slow_or_failed", b.problems, "metric", `cniscope_operations_total{decision="reduced"}`)
 	b.reduced, b.problems = 0, 0
 }

@@ -116,10 +116,10 @@ func recordRunning(ctx context.Context, o config.Options, to Recording, log *slo
 		case err == nil:
 			r.take(e)
 		case stream.Err() != nil && r.failed == nil && !ticked.Load():
-			log.Info("the running cniscope does not say how far it is, the latest events may be missing", "waited", silentMax)
+			log.Info("no progress reported by the running cniscope, latest events may be missing", "waited", silentMax)
 			return r.close(nil)
 		case stream.Err() != nil && r.failed == nil:
-			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
+			log.Warn("running cniscope is behind, latest events are missing", "waited", behindMax)
 			return r.close(nil)
 		case stream.Err() != nil || errors.Is(err, io.EOF):
 			return r.close(nil)
@@ -165,7 +165,7 @@ func newRecorder(
 func (r *recorder) take(e event.Event) {
 	lines{log: r.log}.Event(e)
 	if err := r.out.Write(e); errors.Is(err, record.ErrTooLong) {
-		r.log.Warn("an event was left out", "error", err)
+		r.log.Warn("event left out of the recording", "error", err)
 	} else if err != nil {
 		r.failed = fmt.Errorf("writing %s: %w", r.path, err)
 		r.stop()

@@ -22,7 +22,8 @@ func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.R
 		return nil, err
 	}
 	if upstream == nil {
-		log.Warn("containerd's spans go nowhere: set relay.upstream or export.otlp.endpoint", "listen", o.Relay.Listen)
+		log.Warn("no upstream for containerd's spans", "remedy", "set relay.upstream or export.otlp.endpoint",
+			"listen", o.Relay.Listen)
 	}
 	return r, r.SetUpstream(upstream)
 }

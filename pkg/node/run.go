@@ -106,7 +106,7 @@ func Run(ctx context.Context, with Options) (err error) {
 	}
 	if l.successor() {
 		// The next containerd starts its own cniscope.
-		l.log.Info("containerd is gone, and cniscope with it")
+		l.log.Info("containerd exited, stopping")
 		err = nil
 	}
 	return errors.Join(err, stuck)
@@ -336,7 +336,7 @@ func (n *node) apply(o config.Options) {
 	setLevel(n.level, o)
 	// Unlocked: it reads certificates, and a disk may hang.
 	if err := n.out.Set(o.Export); err != nil {
-		n.log.Error("the destination stays as it was", "error", err)
+		n.log.Error("destination unchanged", "error", err)
 	}
 }
 

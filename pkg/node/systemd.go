@@ -51,7 +51,7 @@ func feedWatchdog(ctx context.Context, log *slog.Logger, alive metrics.Check) {
 		if report, ok := alive(); ok {
 			notify(log, daemon.SdNotifyWatchdog)
 		} else {
-			log.Error("cniscope is stuck, systemd will start it again", "because", report, "watchdog", within)
+			log.Error("cniscope is stuck, systemd restarts it", "reason", report, "watchdog", within)
 		}
 		select {
 		case <-feed.C:

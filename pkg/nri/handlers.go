@@ -71,7 +71,7 @@ func (p *Plugin) apply(config string) {
 		return
 	}
 	if err := p.options.Configure(config); err != nil {
-		p.options.Log.Error("NRI: the options of the runtime are wrong, keeping the old ones", "error", err)
+		p.options.Log.Error("NRI: invalid options from the runtime, keeping the old ones", "error", err)
 	}
 }
 

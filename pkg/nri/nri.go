@@ -99,7 +99,7 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	stopPump()
 	pump.Wait()
 	c := p.Counts()
-	p.options.Log.Info("NRI handlers, in which pods waited", "calls", c.Handler.Count, "p50", c.Handler.Quantile(0.5),
+	p.options.Log.Info("NRI: handler durations", "calls", c.Handler.Count, "p50", c.Handler.Quantile(0.5),
 		"p99", c.Handler.Quantile(0.99), "max", c.Handler.Max, "dropped", c.Dropped)
 	return err
 }

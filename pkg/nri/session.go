@@ -97,7 +97,7 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	}
 	c.Close()
 	if !p.release(s, c, h, started) {
-		p.options.Log.Warn("NRI: a registration that was given up hangs for ever", "why", why)
+		p.options.Log.Warn("NRI: abandoned registration hangs", "reason", why)
 	}
 	return fmt.Errorf("register: %w", why)
 }

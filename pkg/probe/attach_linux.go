@@ -61,7 +61,7 @@ func connect(o Options) (*observer, error) {
 		if _, refused := errors.AsType[*connector.UnsupportedError](err); refused {
 			return nil, err
 		}
-		o.Log.Warn("the process connector is read in this process, so short-lived plugins and commands may be missed while it does other work", "error", err)
+		o.Log.Warn("process connector not in a process of its own, short-lived plugins may be missed", "error", err)
 	}
 	c, err := connector.Open(options)
 	if err != nil {

@@ -92,7 +92,7 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 	}
 	p.unwatch = p.options.Anchors.Watch(func(anchors []anchor.Anchor) {
 		if err := setAnchors(side, anchors); err != nil {
-			p.options.Log.Warn("processes of the runtime are not known to the kernel side", "error", err)
+			p.options.Log.Warn("BPF programs do not know the runtime's processes", "error", err)
 		}
 	})
 }

@@ -157,7 +157,7 @@ func (r *reader) raw(now int64, record []byte) {
 	events, err := r.decoder.Events(record)
 	if err != nil {
 		r.probe.undecodable.Add(1)
-		r.probe.options.Log.Error("the kernel side sent something unreadable; please report this", "error", err)
+		r.probe.options.Log.Error("unreadable record from the kernel; please report this", "error", err)
 		return
 	}
 	for _, e := range events {
@@ -281,7 +281,7 @@ func (r *reader) closeIdleGate() {
 		return
 	}
 	if err := d.gate.Close(r.now); err != nil {
-		r.probe.options.Log.Warn("detaching from system calls", "error", err)
+		r.probe.options.Log.Warn("cannot detach from system calls", "error", err)
 	}
 	r.probe.kernel.ForgetCalls()
 	r.decoder.ForgetWaits()

@@ -132,7 +132,7 @@ func (s *Source) observe(ctx context.Context, options Options, whole bool, sink 
 	if kept, err := privilege.Drop(o.network); err != nil {
 		tell(&event.Degraded{Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given"})
 	} else {
-		options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
+		options.Log.Debug("dropped unneeded capabilities", "kept", kept)
 	}
 	return o.run(ctx, sink)
 }

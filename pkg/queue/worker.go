@@ -90,7 +90,7 @@ func (w *worker) next() (sender Sender, b batch, more bool) {
 
 	for _, e := range retired {
 		if err := shutdown(e); err != nil {
-			w.log.Debug("the sender that was replaced did not end well", "error", err)
+			w.log.Debug("replaced sender not closed cleanly", "error", err)
 		}
 	}
 	return sender, b, more

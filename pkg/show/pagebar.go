@@ -58,7 +58,7 @@ func (p *page) Spent() *spent {
 		for _, l := range few {
 			sum += l.Share
 		}
-		s.Few = &fewCauses{fmt.Sprintf("%s, of %s together", plural(more, "more cause"), share(sum)), few}
+		s.Few = &fewCauses{fmt.Sprintf("%s, %s together", plural(more, "more cause"), share(sum)), few}
 		s.Lost = s.Lost[:causesFirst]
 	}
 	return s

@@ -112,13 +112,13 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	switch {
 	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // the previous answer was lost
 		if w.failing {
-			w.log.Info("the API server takes Events again")
+			w.log.Info("API server accepts Events again")
 			w.failing = false
 		}
 		return events.Written
 	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.HasStatusCause(err,
 		core.NamespaceTerminatingCause):
-		w.log.Debug("an Event is not taken", "pod", write.Pod, "error", w.said(write, err))
+		w.log.Debug("Event rejected", "pod", write.Pod, "error", w.said(write, err))
 		return events.Gone
 	}
 	if !w.failing {

@@ -150,7 +150,7 @@ func TestAnOutageOfTheAPIServer(t *testing.T) {
 			if asked > 80 || strings.Count(log.String(), says) != 1 {
 				t.Errorf("%d attempts in an hour; it says\n%s", asked, log)
 			}
-			if len(s.events) == 0 || !strings.Contains(log.String(), "takes Events again") || !strings.Contains(log.String(),
+			if len(s.events) == 0 || !strings.Contains(log.String(), "accepts Events again") || !strings.Contains(log.String(),
 				"operations got no Event") {
 				t.Errorf("%d Events afterwards; it says\n%s", len(s.events), log)
 			}

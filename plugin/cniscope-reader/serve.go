@@ -28,7 +28,7 @@ certain causes, and without data about other pods.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 			if !tell {
-				log.Info("ready to be asked")
+				log.Info("ready for queries")
 				<-cmd.Context().Done()
 				return nil
 			}
@@ -57,7 +57,7 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	if w.node == "" {
 		return usageError{fmt.Errorf("serve --events: NODE_NAME is not set; it is the node's name, spec.nodeName of the pod")}
 	}
-	log.Info("ready to be asked, and writing Events", "node", w.node)
+	log.Info("ready for queries, writing Events", "node", w.node)
 	lines := make(chan batch)
 	follower := follower{node: node(), log: log}
 	go follower.follow(ctx, lines)

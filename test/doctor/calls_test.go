@@ -45,7 +45,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 			// containerd applies a change of the directory after the call, and blocks CRI until then.
 			write(t, filepath.Join(n.rig.CNIConfDir(), "99-more.conflist"), other)
-			n.finds("runtime", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
+			n.finds("runtime", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI directory changes blocks all others")
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 		}
 		write(t, seen, "")

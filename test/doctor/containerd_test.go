@@ -18,8 +18,8 @@ func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
 	n.silent("runtime")
 	n.rig.Kill9Containerd()
 	f := n.finds("runtime", doctor.Problem, "does not answer", n.rig.Socket(), "no process listens there", "systemctl restart containerd")
-	if said := strings.Join(f.Evidence, ""); strings.Contains(said, "folder") {
-		t.Errorf("its folder is as it was: %s", said)
+	if said := strings.Join(f.Evidence, ""); strings.Contains(said, "CNI directory") {
+		t.Errorf("its directory is as it was: %s", said)
 	}
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 	n.silent("runtime")

@@ -44,12 +44,12 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	harness.Check(t, os.RemoveAll(dir))
 	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
 	harness.Until(n, "containerd is named", func() bool { return len(of(n.examine(), "runtime")) > 0 })
-	n.finds("runtime", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
+	n.finds("runtime", doctor.Problem, "does not answer", "containerd stops when its CNI directory is removed")
 
 	// A directory that was made again changes nothing: only a restart has it read.
 	harness.Check(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, "10-other.conflist"), other)
-	n.finds("runtime", doctor.Problem, "does not answer", "folder "+dir+" was made again at ", "systemctl restart containerd")
+	n.finds("runtime", doctor.Problem, "does not answer", "directory "+dir+" was made again at ", "systemctl restart containerd")
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 	n.silent("runtime", "cni-folder", "network-ready")
 }

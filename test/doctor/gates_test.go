@@ -77,7 +77,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 		}
 	}()
 
-	n.stops("dns", "no kubelet whose configuration names a cluster DNS runs here", "cilium install")
+	n.stops("dns", "no kubelet runs here, or its configuration names no cluster DNS", "cilium install")
 	server := fmt.Sprintf("127.53.%d.%d", os.Getpid()>>8&255, os.Getpid()&255)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, config, "clusterDNS:\n- "+server+"\nclusterDomain: corp.example\n")

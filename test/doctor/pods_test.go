@@ -29,7 +29,7 @@ func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	n.container("shop", "crashes-but-no-business-of-ours", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "web"}, Command: shell("exit 3")})
 	n.silent("network-pods")
 	n.container("kube-system", "calico-node-x", writes("install-cni", `echo first; printf 'no \033[31mroute to the API server\n'; exit 7`, 4))
-	f := n.finds("network-pods", doctor.Problem, "install-cni of pod kube-system/calico-node-x, which writes the CNI folders",
+	f := n.finds("network-pods", doctor.Problem, "install-cni of pod kube-system/calico-node-x, which writes the CNI directories",
 		"exit code 7", "4 restarts", "its last line: no route to the API server", n.rig.CNIConfDir(), "kubectl -n kube-system logs calico-node-x -c install-cni --previous")
 	if strings.Contains(strings.Join(f.Evidence, ""), "\x1b") {
 		t.Error("a control character got through")

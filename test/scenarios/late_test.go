@@ -42,7 +42,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 	}{
 		{"prompt-0", "", "", nil},
 		{"idle-0", "cause=idle", "tried nothing before", func(string) {}},
-		{"arp-0", "cause=arp", "ARP: no answer from " + nobody.String(), func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80")) }},
+		{"arp-0", "cause=arp", nobody.String() + " did not answer ARP", func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80")) }},
 		{"refused-0", "cause=refused", "failed at once", func(netns string) {
 			for range 3 {
 				dialWithin(t, netns, net.JoinHostPort(gateway.String(), "9"))

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-const leaked = "ADD without DEL, and the sandbox is gone"
+const leaked = "stale attachment found"
 
 func lines(log, text string) (found []string) {
 	for line := range strings.Lines(log) {

@@ -65,13 +65,13 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 	never.pod, never.never = "never-0", true
 	for _, c := range []late{
 		{
-			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; SYN sent again ",
+			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; the kernel repeated a SYN ",
 			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
 			run("nft", dropForwarded), run("nft", "delete table inet cniscope_test"), false,
 		},
 		rule, never,
 		{
-			"switch-0", "forwarding", forwarding + " is 0; SYN sent again ", "sysctl -w " + forwarding + "=1",
+			"switch-0", "forwarding", forwarding + " is 0; the kernel repeated a SYN ", "sysctl -w " + forwarding + "=1",
 			run("sysctl", "-qw", forwarding+"=0"), run("sysctl", "-qw", forwarding+"=1"), false,
 		},
 		s.droppedElsewhere(outside),
@@ -86,7 +86,7 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 
 func (s *scene) droppedElsewhere(outside string) late {
 	return late{
-		"elsewhere-0", "unanswered", "SYN sent again ", "",
+		"elsewhere-0", "unanswered", "the kernel repeated a SYN ", "",
 		func() {
 			s.run("nsenter", "--net="+outside, "nft", strings.ReplaceAll(dropForwarded, "forward", "input"))
 		},

@@ -21,7 +21,7 @@ import (
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	d, err = folderAt(sees.path(dir), dir, most)
 	if err == nil && d.Missing && !sees.sure {
-		return d, fmt.Errorf("the CNI folder %s: %w", d.Dir, errUnseen)
+		return d, fmt.Errorf("the CNI directory %s: %w", d.Dir, errUnseen)
 	}
 	return d, err
 }
@@ -34,7 +34,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		return d, nil
 	}
 	if err != nil {
-		return d, fmt.Errorf("reading the CNI folder: %w", err)
+		return d, fmt.Errorf("reading the CNI directory: %w", err)
 	}
 	d.Made = born(at)
 	networks, problems := cniconf.Load(at, cniconf.Digest{})

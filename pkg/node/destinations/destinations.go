@@ -192,9 +192,9 @@ func (d *Destinations) Close(ctx context.Context) {
 		return
 	}
 	if waiting := d.spool.Stats().Waiting; waiting > 0 {
-		d.log.Info("what was not delivered waits in the spool for the next start", "bytes", waiting)
+		d.log.Info("undelivered operations wait in the spool", "bytes", waiting)
 	}
 	if err := d.spool.Close(); err != nil {
-		d.log.Warn("the spool did not end well", "error", err)
+		d.log.Warn("spool not closed cleanly", "error", err)
 	}
 }

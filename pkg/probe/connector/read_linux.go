@@ -98,7 +98,7 @@ func (r *reader) begin() {
 	}
 	r.tracker.Advance(clock.Monotonic(), 0)
 	r.count()
-	r.options.Log.Info("observing CNI calls by the process connector: plugins and their commands, not what they ask of the kernel",
+	r.options.Log.Info("observing plugins and commands by the process connector, not system calls",
 		"under_way", r.tracker.Stats().Followed)
 }
 

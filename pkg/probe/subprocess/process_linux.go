@@ -130,7 +130,7 @@ func (p *Process) listen(says *json.Decoder) {
 		p.stats = *s.Stats
 		p.mu.Unlock()
 		if !told {
-			p.options.Log.Info("observing CNI calls by the process connector: plugins and their commands, not what they ask of the kernel",
+			p.options.Log.Info("observing plugins and commands by the process connector, not system calls",
 				"under_way", s.Stats.Followed, "by_pid", p.cmd.Process.Pid)
 			told = true
 		}
