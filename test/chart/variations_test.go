@@ -116,6 +116,7 @@ func TestWhereImagesComeFrom(t *testing.T) {
 		"image.tag=v9":                         "ghcr.io/cniscope/cniscope:v9",
 		"image.digest=" + digest:               "ghcr.io/cniscope/cniscope@" + digest,
 		"image.tag=v9,image.digest=" + digest:  "ghcr.io/cniscope/cniscope@" + digest,
+		"global.imageRegistry=mirror.example":  "mirror.example/cniscope/cniscope" + tag,
 		"image.registry=registry.example:5000": "registry.example:5000/cniscope/cniscope" + tag,
 		"image.registry=r.example/mirror,image.repository=tools/cniscope": "r.example/mirror/tools/cniscope" + tag,
 		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope" + tag,

@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $version := ternary "devel" (printf "v%s" .appVersion) (eq .appVersion "devel") }}
 {{- $at := .tag | default $version | printf ":%s" }}
 {{- if .digest }}{{ $at = printf "@%s" .digest }}{{ end }}
-{{- printf "%s/%s%s" (trimSuffix "/" .registry) .repository $at }}
+{{- printf "%s/%s%s" (trimSuffix "/" ((.global).imageRegistry | default .registry)) .repository $at }}
 {{- end }}
 
 {{/* What differs between platforms, as YAML: a value if it is given, else the profile's word. */}}

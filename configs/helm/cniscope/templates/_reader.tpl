@@ -34,7 +34,7 @@
 {{/* The container that answers kubectl's exec, and writes Events. */}}
 {{- define "cniscope.readerContainer" -}}
 - name: reader
-  image: {{ include "cniscope.image" (merge (dict "appVersion" .Chart.AppVersion) .Values.image) | quote }}
+  image: {{ include "cniscope.image" (merge (dict "appVersion" .Chart.AppVersion "global" .Values.global) .Values.image) | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: ["/cniscope-reader"]
   args: ["serve"{{ if .Values.reader.events.enabled }}, "--events"{{ end }}]
