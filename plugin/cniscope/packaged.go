@@ -61,7 +61,8 @@ func takeOver(cmd *cobra.Command, root string) error {
 func handBack(cmd *cobra.Command, root string) error {
 	if o, err := (&optionsFile{path: defaultOptionsFile()}).load(); err == nil {
 		if err := noteElsewhere(root, o.Export.Spool.Dir, o.BaselineFolder()); err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "cniscope: a spool or baseline outside of %s stays when the package is purged: %v\n", stateFolder, err)
+			fmt.Fprintf(cmd.ErrOrStderr(),
+				"cniscope: a spool or baseline outside of %s stays when the package is purged: %v\n", stateFolder, err)
 		}
 	}
 	if _, installed, err := install.Remembered(root); err != nil || !installed {

@@ -179,9 +179,12 @@ func object(section string, options []config.Entry, explained comments) string {
 		case e.Fixed != "":
 			properties = append(properties, fmt.Sprintf(`%q: {"description": "has no effect since %s"}`, name, e.Fixed))
 		default:
-			lines := slices.DeleteFunc(slices.Clone(explained.of(e.Fields)), func(l string) bool { return strings.HasPrefix(l, "\t") })
+			lines := slices.DeleteFunc(slices.Clone(explained.of(e.Fields)), func(line string) bool {
+				return strings.HasPrefix(line, "\t")
+			})
 			says, _ := json.Marshal(strings.Join(lines, " ")) // a string has no error
-			properties = append(properties, fmt.Sprintf("%q: %s, \"description\": %s}", name, strings.TrimSuffix(e.Schema, "}"), says))
+			properties = append(properties,
+				fmt.Sprintf("%q: %s, \"description\": %s}", name, strings.TrimSuffix(e.Schema, "}"), says))
 		}
 	}
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
