@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"cmp"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +14,8 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)
 	switch { // an error matters only beside another proxy
+	case len(proxy) == 0 && proxyErr == nil:
+		return unserved(f), nil
 	case len(proxy) == 0:
 		return nil, proxyErr
 	case len(on) == 0:
@@ -29,6 +33,39 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 			"without kube-proxy, remove its rules on each node:",
 		}, removeRules()...),
 	}}, nil
+}
+
+var ofHTTPS = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+):443\b`)
+
+// unserved compares with the DNS server's Service address.
+func unserved(f *fact.Facts) []Finding {
+	dns, err := netip.ParseAddr(f.DNS.Value.Server)
+	if err != nil || f.LB.Value.Services > 0 || slices.ContainsFunc(f.Processes.Value, func(p fact.Process) bool {
+		return p.Name == "k3s" || p.Name == "kubelite"
+	}) {
+		return nil
+	}
+	for _, c := range f.Containers.Value {
+		for _, line := range []string{c.LastLine, c.LineBefore} {
+			named := ofHTTPS.FindStringSubmatch(line)
+			if named == nil || !c.SandboxReady || c.Owner == "" {
+				continue
+			}
+			address, err := netip.ParseAddr(named[1])
+			if err != nil || !netip.PrefixFrom(dns, 16).Masked().Contains(address) {
+				continue
+			}
+			return []Finding{{
+				Level: Problem,
+				Summary: fact.Sayf("no service proxy runs here, and %s of pod %s/%s asks the API server at the Service address %s",
+					c.Name, c.Namespace, c.Pod, named[0]),
+				Evidence: []string{"its line: " + fact.Clean(line), "the pods' DNS server has the Service address " + dns.String()},
+				Remedy: []string{"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and " +
+					"k8sServicePort in Cilium's Helm values to the API server's own address"},
+			}}
+		}
+	}
+	return nil
 }
 
 func removeRules() []string {
@@ -58,7 +95,7 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 }
 
 // socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without node ports it comes from
-// kube-proxy-replacement=false with bpf-lb-sock=true, as documented for local redirect policies: both answer alike.
+// kube-proxy-replacement=false with bpf-lb-sock=true, as documented for local redirect policies.
 func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	lb := f.LB.Value
 	if len(lb.Socket) == 0 || lb.Services == 0 {

@@ -252,6 +252,7 @@ type Configuration struct {
 	Network    string  `json:"network,omitempty"`
 	Type       string  `json:"type,omitempty"`
 	CNIVersion string  `json:"cni_version,omitempty"`
+	Master     string  `json:"master,omitempty"`
 	IPAM       string  `json:"ipam,omitempty"`
 	DataDir    string  `json:"data_dir,omitempty"` // of leases
 	Invalid    string  `json:"invalid,omitempty"`

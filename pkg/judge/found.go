@@ -31,6 +31,9 @@ func Wants(op *model.Operation) (*model.Call, *event.Want) {
 		}
 		if c := failed.Run.Configuration; c != nil {
 			w.Network = cmp.Or(c.Network, w.Network)
+			if w.Kind == event.FoundMaster {
+				w.Name = cmp.Or(w.Name, c.Master)
+			}
 		}
 		return call, w
 	}

@@ -165,6 +165,10 @@ func TestWhatAFailedCallWants(t *testing.T) {
 	}
 	_, got := Wants(failing("multus", "error getting pod: Unauthorized", nil))
 	harness.DeepEqual(t, got, &event.Want{Kind: event.FoundToken, Network: "pods", Name: "/etc/cni/net.d/multus.d/multus.kubeconfig"})
+	delegated := failing("macvlan", "failed to create macvlan: device or resource busy", nil)
+	delegated.Calls[0].Runs[0].Run.Configuration = &event.Configuration{Network: "attached", Master: "eth1"}
+	_, got = Wants(delegated)
+	harness.DeepEqual(t, got, &event.Want{Kind: event.FoundMaster, Network: "attached", Name: "eth1"})
 	if call, want := Wants(add(plugin("bridge", 0, 50))); call != nil || want != nil {
 		t.Errorf("a call that did not fail wants %+v", want)
 	}

@@ -169,7 +169,11 @@ func kubeconfig(loaded []fact.Loaded, w event.Want) string {
 
 const kubeconfigMax = 64 << 10
 
-var ofToken = regexp.MustCompile(`(?m)^\s*(?:- )?"?token"?:\s*"?[\w-]+\.([\w-]+)\.`)
+var (
+	ofToken     = regexp.MustCompile(`(?m)^\s*(?:- )?"?token"?:\s*"?[\w-]+\.([\w-]+)\.`)
+	ofTokenFile = regexp.MustCompile(`(?m)^\s*(?:- )?"?tokenFile"?:\s*"?(/[^"\s]+)`)
+	inTokenFile = regexp.MustCompile(`^[\w-]+\.([\w-]+)\.`)
+)
 
 func token(sees view, file string) (found event.Found, err error) {
 	found.Name = fact.Clean(filepath.Base(file))
@@ -178,6 +182,12 @@ func token(sees view, file string) (found event.Found, err error) {
 		return found, errors.New("its file cannot be read")
 	}
 	payload := ofToken.FindSubmatch(content)
+	if other := ofTokenFile.FindSubmatch(content); payload == nil && other != nil {
+		if content, _, err = readPlain(sees.path(string(other[1])), kubeconfigMax); err != nil {
+			return found, errors.New("its file cannot be read")
+		}
+		payload = inTokenFile.FindSubmatch(content)
+	}
 	if payload == nil {
 		return found, errors.New("its file has no JSON web token")
 	}

@@ -46,10 +46,12 @@ func TestOnlyTheEndOfATokenIsRead(t *testing.T) {
 		of("d", jwt(`{"exp":"soon"}`)):                    "its token cannot be decoded",
 		of("e", jwt(`{"exp":-5}`)):                        "its token has no valid end",
 		of("f", "opaque"):                                 "its file has no JSON web token",
-		write("g", strings.Repeat(" ", kubeconfigMax+1)):  "its file cannot be read",
-		filepath.Join(dir, "none"):                        "its file cannot be read",
-		link:                                              "its file cannot be read",
-		fifo:                                              "its file cannot be read",
+		write("h", "users:\n- name: multus\n  user:\n    tokenFile: "+write("token", jwt(`{"exp":8}`))+"\n"): "8",
+		write("i", "users:\n- name: multus\n  user:\n    tokenFile: "+fifo+"\n"):                             "its file cannot be read",
+		write("g", strings.Repeat(" ", kubeconfigMax+1)):                                                     "its file cannot be read",
+		filepath.Join(dir, "none"): "its file cannot be read",
+		link:                       "its file cannot be read",
+		fifo:                       "its file cannot be read",
 	} {
 		found, err := token(view{sure: true}, file)
 		got := fmt.Sprint(found.Expires)

@@ -64,8 +64,8 @@ func begin(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// seek takes the socket that serves CRI, which kubelet uses; Docker's containerd serves none. Without a visible socket
-// it takes the installed runtime, or the one whose socket the node has.
+// seek takes the socket that serves CRI; Docker's containerd serves none. Without a visible socket it takes the
+// installed runtime.
 func seek(address string, here, node view, speaks func(address string) bool) (string, fact.Runtime) {
 	if address != "" && address != runtime.DefaultAddress {
 		return address, at(runtime.At(address))

@@ -38,6 +38,7 @@ type told struct {
 	CNIVersion string `json:"cniVersion"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
+	Master     string `json:"master"`
 	IPAM       struct {
 		types.IPAM
 		DataDir string `json:"dataDir"`
@@ -57,6 +58,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 		Process: p,
 		Network: text.Clean(c.Name, 128), Type: text.Clean(c.Type, 128),
 		CNIVersion: text.Clean(c.CNIVersion, 16), IPAM: text.Clean(c.IPAM.Type, 128),
+		Master:  text.Clean(s.known.Word(c.Master), 16),
 		DataDir: s.known.Path(text.Clean(c.IPAM.DataDir, text.Bound)),
 	}
 }
