@@ -73,10 +73,9 @@ func (s *Side) withholds(o Options) error {
 			Remedy: "run cniscope there (hostPID of a pod), or " + unlock,
 		}
 	}
-	s.Missing = append(s.Missing, &event.Degraded{
-		Feature: "standard input and output of what a process with more than 64 open files starts",
-		Reason:  "under lockdown=confidentiality that needs Linux 6.2",
-	})
+	for _, feature := range []string{"standard input and output of what a process with more than 64 open files starts", "starts of sandboxes"} {
+		s.Missing = append(s.Missing, &event.Degraded{Feature: feature, Reason: "under lockdown=confidentiality that needs Linux 6.2"})
+	}
 	return nil
 }
 

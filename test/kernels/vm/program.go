@@ -100,7 +100,7 @@ func (r *running) stop() error {
 func doctor(s *scene) error {
 	said, _ := exec.Command(cniscope, "doctor").CombinedOutput() // fails without a runtime
 	locked := strings.Contains(s.options, "lockdown=confidentiality")
-	if strings.Contains(string(said), "the kernel is locked down") != locked {
+	if strings.Contains(string(said), "kernel lockdown hides kernel memory") != locked {
 		return fmt.Errorf("locked down is %v: %s", locked, said)
 	}
 	return nil

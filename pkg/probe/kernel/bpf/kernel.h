@@ -129,6 +129,7 @@ struct inode {
 struct vfsmount;
 
 struct qstr {
+	__u64 hash_len;
 	const unsigned char *name;
 };
 

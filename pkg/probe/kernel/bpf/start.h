@@ -8,7 +8,7 @@
 
 struct sandbox {
 	__u8 id[ID_PART];
-};
+} __attribute__((aligned(8)));
 
 struct start {
 	struct task_key self, parent, root;
@@ -76,6 +76,17 @@ static __always_inline void note_sandbox(const struct scratch *s)
 	bpf_map_update_elem(&sandboxes, &of, &no, BPF_NOEXIST);
 }
 
+static __always_inline bool directory_of(struct task_struct *task, struct sandbox *of)
+{
+	const void *name = READ(task, fs, pwd.dentry, d_name.name);
+
+	if (!bpf_rdonly_cast)
+		return !withheld && !bpf_probe_read_kernel(of, sizeof(*of), name);
+	((__u64 *)of)[0] = CAST(name, qstr)->hash_len; /* any two words */
+	((__u64 *)of)[1] = (__u64)CAST(name, qstr)->name;
+	return true;
+}
+
 /* A child of the runtime in the directory of such a sandbox, whose name is its id. */
 static __noinline struct start *begin_start(struct task_struct *task)
 {
@@ -83,8 +94,7 @@ static __noinline struct start *begin_start(struct task_struct *task)
 	struct start s = {.since = bpf_ktime_get_ns()};
 	__u8 *over;
 
-	if (!forked_by(task) ||
-	    bpf_probe_read_kernel(&s.of, sizeof(s.of), READ(task, fs, pwd.dentry, d_name.name)))
+	if (!forked_by(task) || !directory_of(task, &s.of))
 		return 0;
 	over = bpf_map_lookup_elem(&sandboxes, &s.of);
 	if (!over || *over)
