@@ -14,8 +14,7 @@ import (
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	for range 2 {
-		release, err := Take(dir, "by hand")
-		harness.Check(t, err)
+		release := harness.Must(Take(dir, "by hand"))(t)
 		_, err = Take(dir, "by hand")
 		var held *HeldError
 		if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, by hand, since ", os.Getpid())) {

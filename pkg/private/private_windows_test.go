@@ -14,8 +14,7 @@ import (
 
 func TestAFolderThatIsMadeIsAdministratorsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	root, err := Dir(dir)
-	harness.Check(t, err)
+	root := harness.Must(Dir(dir))(t)
 	_ = root.Close()
 	security, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	harness.Check(t, err)
@@ -36,8 +35,7 @@ func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 		harness.Check(t, makeFolder(dir))
 		var dacl *windows.ACL
 		if list != "" {
-			security, err := windows.SecurityDescriptorFromString(list)
-			harness.Check(t, err)
+			security := harness.Must(windows.SecurityDescriptorFromString(list))(t)
 			if dacl, _, err = security.DACL(); err != nil {
 				t.Fatal(err)
 			}

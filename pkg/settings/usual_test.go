@@ -148,8 +148,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 // replayedFrom is what a recording says.
 func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 	t.Helper()
-	in, err := record.NewReader(recording)
-	harness.Check(t, err)
+	in := harness.Must(record.NewReader(recording))(t)
 	s, said, err := In(in.Header())
 	if err != nil || len(said) > 0 {
 		t.Fatal(said, err)

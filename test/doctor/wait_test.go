@@ -47,8 +47,7 @@ func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, said
 	harness.Check(t, cmd.Start())
 	<-said.said
-	agent, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	agent := harness.Must(net.Listen("unix", socket))(t)
 	defer agent.Close()
 	go func() {
 		for {
