@@ -14,7 +14,8 @@ import (
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	for range 2 {
-		release := harness.Must(Take(dir, "by hand"))(t)
+		release, err := Take(dir, "by hand")
+		harness.Check(t, err)
 		_, err = Take(dir, "by hand")
 		var held *HeldError
 		if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, by hand, since ", os.Getpid())) {

@@ -14,7 +14,8 @@ import (
 
 func TestAFolderThatIsMadeIsAdministratorsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	root := harness.Must(Dir(dir))(t)
+	root, err := Dir(dir)
+	harness.Check(t, err)
 	_ = root.Close()
 	security, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	harness.Check(t, err)
@@ -35,7 +36,8 @@ func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 		harness.Check(t, makeFolder(dir))
 		var dacl *windows.ACL
 		if list != "" {
-			security := harness.Must(windows.SecurityDescriptorFromString(list))(t)
+			security, err := windows.SecurityDescriptorFromString(list)
+			harness.Check(t, err)
 			if dacl, _, err = security.DACL(); err != nil {
 				t.Fatal(err)
 			}
