@@ -257,8 +257,7 @@ func TestWrittenAndRead(t *testing.T) {
 		if calls == 1100 {
 			s.of(10, constant(time.Second)) // not yet compared
 		}
-		data, err := json.Marshal(s.Document())
-		harness.Check(t, err)
+		data := harness.Must(json.Marshal(s.Document()))(t)
 		d, err := Parse(data)
 		if err != nil {
 			t.Fatalf("after %d calls: %v", calls, err)

@@ -13,8 +13,7 @@ func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 	var before unix.Rlimit
 	harness.Check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	lowest := func() uint64 { // first free descriptor
-		f, err := os.Open(os.DevNull)
-		harness.Check(t, err)
+		f := harness.Must(os.Open(os.DevNull))(t)
 		defer f.Close()
 		return uint64(f.Fd())
 	}

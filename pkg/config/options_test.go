@@ -18,8 +18,7 @@ import (
 
 func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	const file = "../../configs/cniscope.toml"
-	data, err := os.ReadFile(file)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(file))(t)
 	as, err := Parse(file, data)
 	if err != nil {
 		t.Fatalf("as it is: %v", err)

@@ -134,8 +134,7 @@ func carried(t *testing.T, opt option, o Options) {
 	if opt.key == "relay.wait" {
 		o.Relay.Listen = "127.0.0.1:4319" // otherwise the wait is ignored
 	}
-	header, err := json.Marshal(o.Recorded())
-	harness.Check(t, err)
+	header := harness.Must(json.Marshal(o.Recorded()))(t)
 	got, said, err := FromRecording(header)
 	if same := reflect.DeepEqual(opt.of(&got).Interface(), opt.of(&o).Interface()); err != nil || len(said) > 0 ||
 		same != (opt.record != "") && opt.key != "relay.listen" {

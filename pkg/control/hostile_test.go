@@ -108,8 +108,7 @@ func TestWrongQuestions(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(question, " ")
 		request := harness.Must(http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil))(t)
-		answer, err := client.Do(request)
-		harness.Check(t, err)
+		answer := harness.Must(client.Do(request))(t)
 		said, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		harness.Equal(t, answer.StatusCode, want, question, answer.Status, said)

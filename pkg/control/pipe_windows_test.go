@@ -32,13 +32,11 @@ func TestAPipeIsNamedByItsFolder(t *testing.T) {
 
 func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Listen(dir)
-	harness.Check(t, err)
+	l := harness.Must(Listen(dir))(t)
 	defer l.Close()
 	accept(l)
 	firstClient(t, dir)
-	c, err := winio.DialPipe(Address(dir), nil)
-	harness.Check(t, err)
+	c := harness.Must(winio.DialPipe(Address(dir), nil))(t)
 	defer c.Close()
 	security, err := windows.GetSecurityInfo(windows.Handle(c.(interface{ Fd() uintptr }).Fd()), windows.SE_KERNEL_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -101,8 +99,7 @@ func TestANameThatIsTakenIsNeitherServedNorAsked(t *testing.T) {
 func TestANameIsFreeAgainWhenItsListenerIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	for range 3 {
-		l, err := Listen(dir)
-		harness.Check(t, err)
+		l := harness.Must(Listen(dir))(t)
 		_ = l.Close()
 	}
 }

@@ -18,8 +18,7 @@ func TestOnlyTheGroupMayAsk(t *testing.T) {
 		t.Skip("needs root: becomes somebody else")
 	}
 	const group, user = 60947, 65533
-	dir, err := os.MkdirTemp("", "read")
-	harness.Check(t, err)
+	dir := harness.Must(os.MkdirTemp("", "read"))(t)
 	defer os.RemoveAll(dir)
 	folder := filepath.Join(dir, "read")
 	harness.Check(t, os.Chmod(dir, 0o755))

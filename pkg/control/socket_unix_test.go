@@ -20,8 +20,7 @@ func TestOnlyRootMayAsk(t *testing.T) {
 
 func TestASocketLeftBehindIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
-	first, err := Listen(dir)
-	harness.Check(t, err)
+	first := harness.Must(Listen(dir))(t)
 	defer first.Close()
 	second, err := Listen(dir)
 	if err != nil {

@@ -52,9 +52,7 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 		for _, f := range found {
 			said += f.Summary
 		}
-		if said != test.says {
-			t.Errorf("%s: %q", name, said)
-		}
+		harness.Equal(t, said, test.says, name)
 	}
 }
 
@@ -69,8 +67,7 @@ func TestLostPartsStandInTheOrderOfPods(t *testing.T) {
 	for _, all := range [][]fact.Gone{{gone("b"), gone("a")}, {gone("a"), gone("b")}} {
 		f := &fact.Facts{}
 		f.Gone.Value = all
-		found, err := podsKeepTheirNetwork(f)
-		harness.Check(t, err)
+		found := harness.Must(podsKeepTheirNetwork(f))(t)
 		harness.Equal(t, len(found), 1)
 		harness.Says(t, found[0].Summary, "pod shop/a has lost")
 	}

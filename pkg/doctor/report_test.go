@@ -18,9 +18,7 @@ func TestANodeWithoutARuntimeSaysSoOnce(t *testing.T) {
 	}
 	var out strings.Builder
 	harness.Check(t, Judge(f).Text(&out))
-	if n := strings.Count(out.String(), "could not check: the container runtime does not answer"); n != 1 {
-		t.Errorf("%d times", n)
-	}
+	harness.Equal(t, strings.Count(out.String(), "could not check: the container runtime does not answer"), 1, "times")
 	harness.Says(t, out.String(), "? cni-binaries, cni-loaded, cni-order, network-ready, cni-agent, network-pods, ", "- cni-version: no network is configured")
 	if t.Failed() {
 		t.Log(out.String())

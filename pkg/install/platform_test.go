@@ -71,9 +71,7 @@ func TestCRIOIsLeftAlone(t *testing.T) {
 	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "CRI-O") || !strings.Contains(notes, "enable_nri") || strings.Contains(notes, "containerd") {
 		t.Errorf("it says %q", notes)
 	}
-	if text := n.text("/etc/cniscope/cniscope.toml"); !strings.Contains(text, "\nsocket = \"/var/run/crio/crio.sock\"\n") {
-		t.Error("its options do not name CRI-O's socket")
-	}
+	harness.Says(t, n.text("/etc/cniscope/cniscope.toml"), "\nsocket = \"/var/run/crio/crio.sock\"\n")
 	if said := steps(p); strings.Contains(said, "containerd") {
 		t.Errorf("something is done for containerd:\n%s", said)
 	}

@@ -41,9 +41,7 @@ func TestWhoseRatioCounts(t *testing.T) {
 		if test.annotation != "" {
 			op.Sandbox = &event.Sandbox{Annotations: map[string]string{Annotation: test.annotation}}
 		}
-		if got := o.ratio(op); got != test.want {
-			t.Errorf("%s, %q: %v, want %v", test.namespace, test.annotation, got, test.want)
-		}
+		harness.Equal(t, o.ratio(op), test.want, test.namespace, test.annotation)
 	}
 }
 
@@ -62,9 +60,7 @@ func TestAStormIsReduced(t *testing.T) {
 			t.Errorf("six whole operations within %s", time.Duration(whole[i]-whole[i-5]))
 		}
 	}
-	if len(whole) != 15 {
-		t.Errorf("%d whole operations in three seconds", len(whole))
-	}
+	harness.Equal(t, len(whole), 15, "whole operations in three seconds")
 	if !l.Whole(0, 0) {
 		t.Error("0 is no limit")
 	}
@@ -120,11 +116,9 @@ func TestABackendCountsByTheThreshold(t *testing.T) {
 			continue
 		}
 		kept++
-		state, err := trace.ParseTraceState(said)
-		harness.Check(t, err)
+		state := harness.Must(trace.ParseTraceState(said))(t)
 		th, rv, _ := strings.Cut(strings.TrimPrefix(state.Get("ot"), "th:"), ";rv:")
-		least, err := strconv.ParseUint((th + "00000000000000")[:14], 16, 64)
-		harness.Check(t, err)
+		least := harness.Must(strconv.ParseUint((th + "00000000000000")[:14], 16, 64))(t)
 		if random, err := strconv.ParseUint(rv, 16, 64); err != nil || random < least || len(rv) != 14 {
 			t.Fatalf("%s is kept", said)
 		}

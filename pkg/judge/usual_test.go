@@ -28,9 +28,7 @@ func TestEachNetworkIsLearntApart(t *testing.T) {
 		got[k.Network+" "+k.Plugin] = k.Configuration
 	}
 	want := map[string]string{"multus multus": "18ac", "pods bridge": "", "tenant bridge": ""}
-	if len(got) != len(want) {
-		t.Errorf("known are %v", got)
-	}
+	harness.Equal(t, len(got), len(want), "known are", got)
 	for k, configuration := range want {
 		if is, ok := got[k]; !ok || is != configuration {
 			t.Errorf("%s is of the configuration %q, known are %v", k, is, got)

@@ -22,8 +22,7 @@ import (
 func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
-	authority, err := harness.NewAuthority()
-	harness.Check(t, err)
+	authority := harness.Must(harness.NewAuthority())(t)
 	pair, err := authority.Issue("scraper", time.Hour)
 	text := "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n"
 	if clients {
@@ -40,8 +39,7 @@ func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 
 func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	harness.Check(t, err)
+	r := harness.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   config,

@@ -57,8 +57,7 @@ func TestServer(t *testing.T) {
 			if test.header != "" {
 				r.Header.Set("X-Long", test.header)
 			}
-			answer, err := http.DefaultClient.Do(r)
-			harness.Check(t, err)
+			answer := harness.Must(http.DefaultClient.Do(r))(t)
 			defer answer.Body.Close()
 			body, _ := io.ReadAll(answer.Body)
 			if answer.StatusCode != test.status || !strings.Contains(string(body), test.body) {

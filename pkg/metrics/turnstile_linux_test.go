@@ -74,9 +74,7 @@ func TestAPasswordIsOfAUser(t *testing.T) {
 	harness.Check(t, err)
 	select {
 	case uid := <-users:
-		if uid != 65534 {
-			t.Errorf("it waited as user %d", uid)
-		}
+		harness.Equal(t, uid, 65534, "it waited as user")
 	default:
 		t.Error("it waited with all of its network")
 	}

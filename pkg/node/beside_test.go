@@ -137,9 +137,7 @@ func TestARecordingHasWhatWaitedForIt(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "waited"); n != 100 {
-		t.Errorf("%d of 100 events", n)
-	}
+	harness.Equal(t, strings.Count(out.String(), "waited"), 100, "of 100 events")
 	if n.waits() {
 		t.Error("ticks for a recording that ended")
 	}

@@ -42,8 +42,6 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %q leave, want %q", toml, got, want)
-		}
+		harness.EqualSlices(t, got, want, toml, "leave")
 	}
 }

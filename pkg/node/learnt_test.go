@@ -35,9 +35,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 		if !reflect.DeepEqual(s.Baseline, want) || n.pipeline.Usual.Len() != size || s.Judge.Baseline != (want != nil) {
 			t.Errorf("%s %d are known, and recorded are %+v", when, n.pipeline.Usual.Len(), s.Baseline)
 		}
-		if again := learned.Open(o, quiet).Load(); !reflect.DeepEqual(again, kept) {
-			t.Errorf("%s there is kept %+v", when, again)
-		}
+		harness.DeepEqual(t, learned.Open(o, quiet).Load(), kept, when, "there is kept")
 	}
 	expect("switched off", nil, 0)
 	o.Slow.Baseline = true

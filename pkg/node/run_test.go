@@ -19,9 +19,7 @@ func TestOptionsAreAppliedWithoutAnEvent(t *testing.T) {
 	for _, o.Sampling.Ratio = range []float64{0.1, 0.2, 0.3} {
 		n.apply(o)
 	}
-	if level.Level() != slog.LevelDebug {
-		t.Errorf("the level is %s", level.Level())
-	}
+	harness.Equal(t, level.Level(), slog.LevelDebug, "the level is")
 	n.take(event.Event{Body: &event.Tick{}})
 	if n.pipeline.Judge.Ratio != 0.3 {
 		t.Errorf("the ratio is %v, not the last one", n.pipeline.Judge.Ratio)

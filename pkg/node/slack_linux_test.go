@@ -28,8 +28,7 @@ const (
 
 // All threads of cniscope run may be, Go's monitor thread too, and it executes itself once.
 func TestThreadsMayBeWokenLate(t *testing.T) {
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	c := exec.Command(self, "run")
 	c.Env = append(os.Environ(), tellSlack+"=1")
 	out, err := c.CombinedOutput()

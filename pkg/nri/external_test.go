@@ -24,8 +24,7 @@ const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestLifecycleArrives(t *testing.T) {
 	dir := t.TempDir()
-	r, err := startRuntime(dir, pod("old"))
-	harness.Check(t, err)
+	r := harness.Must(startRuntime(dir, pod("old")))(t)
 	defer r.Stop()
 	var got seen
 	var runtime string
@@ -51,9 +50,7 @@ func TestLifecycleArrives(t *testing.T) {
 		}
 	}
 	trace := got.all()[1].Body.(*event.Sandbox).Trace
-	if trace != (event.TraceContext{Parent: traceparent, State: "a=b"}) {
-		t.Errorf("the request's trace context is %+v", trace)
-	}
+	harness.Equal(t, trace, (event.TraceContext{Parent: traceparent, State: "a=b"}), "the request's trace context is")
 	harness.Equal(t, runtime, "containerd v2.4.2", "the runtime calls itself")
 	harness.Until(t, "the registration", func() bool {
 		got.mu.Lock()
@@ -95,8 +92,7 @@ func TestSubscribesToWhatTheOldestRuntimeKnows(t *testing.T) {
 
 func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 	dir := t.TempDir()
-	r, err := startRuntime(dir)
-	harness.Check(t, err)
+	r := harness.Must(startRuntime(dir))(t)
 	defer r.Stop()
 	const pods, queue = 50, 4
 	var got seen
@@ -140,8 +136,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 
 func TestPanicsAreSurvived(t *testing.T) {
 	dir := t.TempDir()
-	r, err := startRuntime(dir, pod("old"))
-	harness.Check(t, err)
+	r := harness.Must(startRuntime(dir, pod("old")))(t)
 	defer r.Stop()
 	var got seen
 	p := start(t, Options{

@@ -89,10 +89,8 @@ func startProcess(t *testing.T, dir string) *process {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), runtimeDir+"="+dir)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	harness.Check(t, err)
-	out, err := cmd.StdoutPipe()
-	harness.Check(t, err)
+	in := harness.Must(cmd.StdinPipe())(t)
+	out := harness.Must(cmd.StdoutPipe())(t)
 	harness.Check(t, cmd.Start())
 	p := &process{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
 	t.Cleanup(p.kill)

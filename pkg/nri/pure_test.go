@@ -88,9 +88,7 @@ func TestConfigureNeverFails(t *testing.T) {
 				t.Errorf("answered %v, %v", mask, err)
 			}
 			<-h.applied
-			if n := p.Counts().Panics; n != test.panics {
-				t.Errorf("%d panics counted, want %d", n, test.panics)
-			}
+			harness.Equal(t, p.Counts().Panics, test.panics, "panics counted")
 		})
 	}
 }

@@ -57,8 +57,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 			<-p.Attempted()
 			harness.Until(t, "three attempts", func() bool { return attempts.Load() >= 3 })
 			l.Close()
-			r, err := startRuntime(dir)
-			harness.Check(t, err)
+			r := harness.Must(startRuntime(dir))(t)
 			defer r.Stop()
 			harness.Until(t, "a pod seen", func() bool {
 				harness.Check(t, r.run(context.Background(), pod("new")))
@@ -120,8 +119,7 @@ func TestNoNRI(t *testing.T) {
 	}
 	// Another reason, but no other loss.
 	harness.Check(t, os.WriteFile(socket, nil, 0o600))
-	r, err := startRuntime(dir)
-	harness.Check(t, err)
+	r := harness.Must(startRuntime(dir))(t)
 	defer r.Stop()
 	harness.Until(t, "back", func() bool { return len(phases(got.all())) == 2 })
 	if all := phases(got.all()); !slices.Equal(all, []string{"degraded", "restored"}) {

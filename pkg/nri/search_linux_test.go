@@ -15,17 +15,13 @@ import (
 // A burst asks for each pod, and reading the descriptors of all processes costs tens of milliseconds.
 func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri-of-a-test.sock")
-	listener, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	listener := harness.Must(net.Listen("unix", socket))(t)
 	defer listener.Close()
 	connect := func(listener net.Listener) (plugin *os.File, runtime net.Conn) {
-		conn, err := net.Dial("unix", listener.Addr().String())
-		harness.Check(t, err)
+		conn := harness.Must(net.Dial("unix", listener.Addr().String()))(t)
 		defer conn.Close()
-		file, err := conn.(*net.UnixConn).File()
-		harness.Check(t, err)
-		accepted, err := listener.Accept()
-		harness.Check(t, err)
+		file := harness.Must(conn.(*net.UnixConn).File())(t)
+		accepted := harness.Must(listener.Accept())(t)
 		t.Cleanup(func() { accepted.Close() })
 		return file, accepted
 	}
@@ -49,12 +45,10 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 			t.Errorf("beside another: %v after %d searches", found, searches)
 		}
 	}
-	theirs, err := net.Listen("unix", filepath.Join(t.TempDir(), filepath.Base(socket)))
-	harness.Check(t, err)
+	theirs := harness.Must(net.Listen("unix", filepath.Join(t.TempDir(), filepath.Base(socket))))(t)
 	defer theirs.Close()
 	client, accepted := connect(theirs)
-	server, err := accepted.(*net.UnixConn).File()
-	harness.Check(t, err)
+	server := harness.Must(accepted.(*net.UnixConn).File())(t)
 	tenant := exec.Command("sleep", "1000")
 	tenant.ExtraFiles = []*os.File{client, server}
 	harness.Check(t, tenant.Start())

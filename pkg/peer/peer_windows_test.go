@@ -17,11 +17,9 @@ func TestWindowsSaysWhoseAConnectionIs(t *testing.T) {
 			continue
 		}
 		defer l.Close()
-		c, err := net.Dial("tcp", l.Addr().String())
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("tcp", l.Addr().String()))(t)
 		defer c.Close()
-		accepted, err := l.Accept()
-		harness.Check(t, err)
+		accepted := harness.Must(l.Accept())(t)
 		defer accepted.Close()
 		conns := []*net.TCPConn{accepted.(*net.TCPConn)}
 		if err := Owned(conns, []int{4, os.Getpid()})[0]; err != nil {

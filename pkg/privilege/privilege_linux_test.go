@@ -74,9 +74,7 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 	// Programs that their user cannot read are hidden from the start, such as the image's.
 	t.Run("a program that cannot be read", func(t *testing.T) {
 		for mode, want := range map[os.FileMode]uint32{0o755: user, 0o711: 0} {
-			if got := ownerRunning(t, mode, user); got != want {
-				t.Errorf("with mode %o its files in /proc are of user %d, want %d", mode, got, want)
-			}
+			harness.Equal(t, ownerRunning(t, mode, user), want, "with mode", mode, "its files in /proc are of user")
 		}
 	})
 }

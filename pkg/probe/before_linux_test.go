@@ -78,8 +78,7 @@ func openGate(t *testing.T, o *observed) {
 
 func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	b := openBefore(t, "unix")
-	given, err := net.Dial("unix", b.address)
-	harness.Check(t, err)
+	given := harness.Must(net.Dial("unix", b.address))(t)
 	defer given.Close()
 	asFile := harness.Must(given.(*net.UnixConn).File())(t)
 	defer asFile.Close()

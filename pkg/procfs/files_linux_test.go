@@ -27,8 +27,7 @@ func TestLinesOfTheLockTable(t *testing.T) {
 }
 
 func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "lock"))
-	harness.Check(t, err)
+	file := harness.Must(os.Create(filepath.Join(t.TempDir(), "lock")))(t)
 	defer file.Close()
 	harness.Check(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 	fds := map[int]string{}
@@ -52,8 +51,7 @@ func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
 
 // Before: everything was read, up to once in 100 ms: 27,000 locks of any user took 0.4 s of a CPU.
 func TestTheLockTableIsReadToABound(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "locks"))
-	harness.Check(t, err)
+	file := harness.Must(os.Create(filepath.Join(t.TempDir(), "locks")))(t)
 	defer file.Close()
 	for i := range int64(100) {
 		harness.Check(t, unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: 2 * i, Len: 1}))

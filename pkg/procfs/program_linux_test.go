@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -37,9 +36,7 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 `
 	want := []addresses{{0x400000, 0x10de000}, {0x10de000, 0x1fc2000}}
-	if got := cleanRanges([]byte(smaps), "/usr/bin/cniscope"); !slices.Equal(got, want) {
-		t.Errorf("%x, want %x", got, want)
-	}
+	harness.EqualSlices(t, cleanRanges([]byte(smaps), "/usr/bin/cniscope"), want)
 }
 
 func TestProgramGoesOnWithoutWhatWasReleased(t *testing.T) {

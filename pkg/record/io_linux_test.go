@@ -51,8 +51,7 @@ func TestEachCallOfARecordingFailsOnce(t *testing.T) {
 			faults := append(disktest.Faults(), disktest.Killed, disktest.Forever)
 			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 				dir := disktest.Folder(t)
-				d, err := disktest.New(dir, at, fault)
-				harness.Check(t, err)
+				d := harness.Must(disktest.New(dir, at, fault))(t)
 				flushed, err := taken(d, filepath.Join(dir, name))
 				if n := readable(t, filepath.Join(dir, name)); n < flushed || err == nil && n != 100 {
 					t.Errorf("%d of %d flushed can be read: %v", n, flushed, err)
@@ -79,8 +78,7 @@ func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
 			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 				dir := disktest.Folder(t)
 				path := filepath.Join(dir, name)
-				before, err := create(disktest.Sound(), path, Header{}, false)
-				harness.Check(t, err)
+				before := harness.Must(create(disktest.Sound(), path, Header{}, false))(t)
 				if _, err := written(before, old); err != nil {
 					t.Fatal(err)
 				}
@@ -119,8 +117,7 @@ func TestEachCallOfAReaderFailsOnce(t *testing.T) {
 			}
 			disktest.Sweep(t, []disktest.Fault{disktest.EIO, disktest.Forever},
 				func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
-					d, err := disktest.New("", at, fault)
-					harness.Check(t, err)
+					d := harness.Must(disktest.New("", at, fault))(t)
 					r, err := open(t.Context(), d, path)
 					if err != nil {
 						return d

@@ -71,8 +71,7 @@ func TestBrokenLines(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r, err := NewReader(strings.NewReader(head + tick + test.lines))
-			harness.Check(t, err)
+			r := harness.Must(NewReader(strings.NewReader(head + tick + test.lines)))(t)
 			events, err := all(r)
 			harness.Equal(t, len(events), 1, "events before the broken line")
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
@@ -89,8 +88,7 @@ func TestBrokenLines(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	file := head + tick + `{"t":2,"lost":{"source":"probe","reason":"ring full","count":3}}` + "\n"
 	for cut := len(head); cut < len(file); cut++ {
-		r, err := NewReader(strings.NewReader(file[:cut]))
-		harness.Check(t, err)
+		r := harness.Must(NewReader(strings.NewReader(file[:cut])))(t)
 		events, err := all(r)
 		whole := strings.Count(file[:cut], "\n") - 1
 		rest := file[:cut][strings.LastIndexByte(file[:cut], '\n')+1:]
@@ -130,8 +128,7 @@ func TestTruncatedGzip(t *testing.T) {
 	// As after a kill of the recorder.
 	packed, flushed := pack(head+tick, strings.Repeat(tick, 5))
 
-	r, err := NewReader(bytes.NewReader(packed[:flushed]))
-	harness.Check(t, err)
+	r := harness.Must(NewReader(bytes.NewReader(packed[:flushed])))(t)
 	events, err := all(r)
 	var truncated *TruncatedError
 	if len(events) != 1 || !errors.As(err, &truncated) || truncated.Line != 3 {
@@ -153,8 +150,7 @@ func TestNewerKindsAreSkippedAndCounted(t *testing.T) {
 		`{"t":2,"netlink":{"request":"RTM_NEWLINK"}}` + "\n" +
 		`{"t":3,"lock":[1,2]}` + "\n" +
 		`{"t":4,"cpu":1,"tick":{"of":"a newer field"}}` + "\n"
-	r, err := NewReader(strings.NewReader(file))
-	harness.Check(t, err)
+	r := harness.Must(NewReader(strings.NewReader(file)))(t)
 	events, err := all(r)
 	if err != nil || len(events) != 2 || events[1].Time != 4 || r.Skipped() != 2 {
 		t.Fatalf("%d events, %d skipped, %v; want 2, 2, none", len(events), r.Skipped(), err)
@@ -169,8 +165,7 @@ func TestHostileTextIsCleaned(t *testing.T) {
 {"t":3,"networks":{"networks":[{"name":"W","plugins":[{"type":"W","ipam":"W"}]}]}}
 {"t":4,"degraded":{"feature":"W","reason":"W"}}
 `, "W", hostile)
-	r, err := NewReader(strings.NewReader(file))
-	harness.Check(t, err)
+	r := harness.Must(NewReader(strings.NewReader(file)))(t)
 	events, err := all(r)
 	if err != nil || len(events) != 4 {
 		t.Fatalf("%d events, %v", len(events), err)
@@ -272,8 +267,7 @@ func TestARecordingIsReadOfSoMuch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := NewReader(strings.NewReader(test.file))
-			harness.Check(t, err)
+			r := harness.Must(NewReader(strings.NewReader(test.file)))(t)
 			r.Bound(test.bytes, test.most)
 			events, err := all(r)
 			var bound *BoundError

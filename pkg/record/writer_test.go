@@ -47,8 +47,7 @@ func TestCreateAndOpen(t *testing.T) {
 
 func readFile(t *testing.T, path string, unfinished bool) int {
 	t.Helper()
-	r, err := Open(t.Context(), path)
-	harness.Check(t, err)
+	r := harness.Must(Open(t.Context(), path))(t)
 	defer r.Close()
 	events, err := all(r)
 	var truncated *TruncatedError

@@ -55,8 +55,7 @@ func TestRealMessagesAreUnderstood(t *testing.T) {
 }
 
 func read(t *testing.T, file string) string {
-	b, err := os.ReadFile("testdata/" + file)
-	harness.Check(t, err)
+	b := harness.Must(os.ReadFile("testdata/" + file))(t)
 	return string(b)
 }
 

@@ -95,8 +95,7 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 		request.Header.Set(string(name), string(value))
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	harness.Check(t, err)
+	answer := harness.Must(client.Do(request))(t)
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)

@@ -51,8 +51,7 @@ func same(a, b span) bool {
 func TestSpansAreReadAsTheLibraryReadsThem(t *testing.T) {
 	for _, file := range []string{"containerd-2.3.7.pb", "containerd-1.7.35.pb", "containerd-1.7.35-warn.pb"} {
 		request := recorded(t, file)
-		want, err := decoded(request)
-		harness.Check(t, err)
+		want := harness.Must(decoded(request))(t)
 		var got []span
 		n, err := spansOf(request, func(s *span) { got = append(got, *s) })
 		if err != nil || n != len(want) || !slices.EqualFunc(got, want, same) {

@@ -13,8 +13,7 @@ import (
 func TestAllocationsForAPodAreWithinTheBudget(t *testing.T) {
 	const pods, budget = 3, 29_450
 	all := testing.AllocsPerRun(2, func() {
-		reader, err := open(t.Context(), "../../examples/recordings/three-pods.rec")
-		harness.Check(t, err)
+		reader := harness.Must(open(t.Context(), "../../examples/recordings/three-pods.rec"))(t)
 		defer reader.Close()
 		s := settings.Of(config.Default(), "boot", "test")
 		s.Judge.Ratio = 1

@@ -17,8 +17,7 @@ import (
 
 func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
 	name := fmt.Sprintf(`\\.\pipe\cniscope-test-%d`, os.Getpid())
-	listener, err := winio.ListenPipe(name, nil)
-	harness.Check(t, err)
+	listener := harness.Must(winio.ListenPipe(name, nil))(t)
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	go func() { _ = server.Serve(listener) }()
@@ -28,8 +27,7 @@ func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
 	if first, err := winio.DialPipe(name, nil); err == nil {
 		_ = first.Close()
 	}
-	conn, err := Dial(name)
-	harness.Check(t, err)
+	conn := harness.Must(Dial(name))(t)
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

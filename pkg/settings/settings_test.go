@@ -77,13 +77,9 @@ attributes = { a = "b" }
 	options := bytes.Replace(header.Options, []byte(`"fold":true,`), nil, 1)
 	harness.Check(t, json.Unmarshal(options, &carried))
 	for section, keys := range before {
-		if has := strings.Join(slices.Sorted(maps.Keys(carried[section])), " "); has != keys {
-			t.Errorf("%s has %s, want %s", section, has, keys)
-		}
+		harness.Equal(t, strings.Join(slices.Sorted(maps.Keys(carried[section])), " "), keys, section, "has")
 	}
-	if rule := string(carried["judge"]["Rules"]); rule != `[{"Pattern":"ip*","Threshold":7000000000}]` {
-		t.Errorf("a rule is %s", rule)
-	}
+	harness.Equal(t, string(carried["judge"]["Rules"]), `[{"Pattern":"ip*","Threshold":7000000000}]`, "a rule is")
 
 	// Options that have no effect any more have one in recordings that were made with them.
 	other := `{"timeline":{"MaxHold":300000000000},"judge":{"Floor":7000000}}`

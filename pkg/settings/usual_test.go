@@ -131,9 +131,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 		t.Errorf("of 20 pods that took three times as long %d were slower than usual, %d slow: %v", live.unusual, live.slow, live.findings)
 	}
 	for _, says := range live.verdicts {
-		if !strings.Contains(says, "; cilium-cni ADD took ") || !strings.Contains(says, "× its usual ") {
-			t.Errorf("a verdict says %q", says)
-		}
+		harness.Says(t, says, "; cilium-cni ADD took ", "× its usual ")
 	}
 	apply(setups(4020, 60, "2", threefold)) // and is another one then
 	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != baseline.Ended || live.findings[2].Kind != baseline.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
@@ -148,8 +146,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 // replayedFrom is what a recording says.
 func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 	t.Helper()
-	in, err := record.NewReader(recording)
-	harness.Check(t, err)
+	in := harness.Must(record.NewReader(recording))(t)
 	s, said, err := In(in.Header())
 	if err != nil || len(said) > 0 {
 		t.Fatal(said, err)

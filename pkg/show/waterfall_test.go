@@ -97,8 +97,7 @@ func TestANarrowTerminal(t *testing.T) {
 func TestASCIIWriter(t *testing.T) {
 	for ascii, want := range map[bool]string{true: "x cni-folder\n  > fix\n", false: "✗ cni-folder\n  → fix\n"} {
 		var out strings.Builder
-		n, err := io.WriteString(Writer(&out, ascii, false), "✗ cni-folder\n  → fix\n")
-		harness.Check(t, err)
+		n := harness.Must(io.WriteString(Writer(&out, ascii, false), "✗ cni-folder\n  → fix\n"))(t)
 		harness.Equal(t, n, len("✗ cni-folder\n  → fix\n"))
 		harness.Equal(t, out.String(), want)
 	}

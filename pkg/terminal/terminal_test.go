@@ -29,9 +29,7 @@ func TestColors(t *testing.T) {
 		{"never", "TERM", "xterm", master, false},
 	} {
 		got := Colors(tt.flag, tt.out, func(name string) string { return map[string]string{tt.name: tt.value}[name] })
-		if got != tt.want {
-			t.Errorf("%+v: %v", tt, got)
-		}
+		harness.Equal(t, got, tt.want, tt)
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 // The history and each destination take the same bytes.
 func TestSpansAreEncodedOnce(t *testing.T) {
 	all := Of(&tracepb.ResourceSpans{SchemaUrl: "a"})
-	first, err := all.Encoded()
-	harness.Check(t, err)
+	first := harness.Must(all.Encoded())(t)
 	again, _ := all.Encoded()
 	var got tracepb.TracesData
 	harness.Check(t, proto.Unmarshal(first, &got))

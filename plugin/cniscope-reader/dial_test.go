@@ -55,8 +55,7 @@ func TestTheAPIServerOfTheKubelet(t *testing.T) {
 			Host: "https://" + tt.host, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
 			Dial: dialer(tt.kubelet),
 		}
-		client, err := rest.HTTPClientFor(config)
-		harness.Check(t, err)
+		client := harness.Must(rest.HTTPClientFor(config))(t)
 		answer, err := client.Get(config.Host)
 		if err == nil {
 			answer.Body.Close()

@@ -24,8 +24,7 @@ import (
 // resultsOf are a recording's operations, in the order they ended.
 func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 	t.Helper()
-	reader, err := record.Open(t.Context(), recording)
-	harness.Check(t, err)
+	reader := harness.Must(record.Open(t.Context(), recording))(t)
 	defer reader.Close()
 	in, _, err := settings.In(reader.Header())
 	harness.Check(t, err)

@@ -64,8 +64,7 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pipe")
 			harness.Check(t, syscall.Mkfifo(path, 0o600))
-			w, err := os.OpenFile(path, os.O_RDWR, 0)
-			harness.Check(t, err)
+			w := harness.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 			defer w.Close()
 			go feed(w)
 			r := harness.Must(replay.Load(t.Context(), path, replay.Options{Timeout: 300 * time.Millisecond}))(t)

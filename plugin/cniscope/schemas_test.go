@@ -212,9 +212,7 @@ func strict(t *testing.T, at string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		if properties, is := v["properties"].(map[string]any); is {
-			if v["additionalProperties"] != false {
-				t.Errorf("%s: lets through what it does not name", at)
-			}
+			harness.Equal(t, v["additionalProperties"], false, at, "lets through what it does not name")
 			for name, property := range properties {
 				if about, _ := property.(map[string]any)["description"].(string); about == "" {
 					t.Errorf("%s: %s is not described", at, name)

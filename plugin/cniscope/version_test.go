@@ -31,18 +31,14 @@ func TestABuildKnowsWhatItWasBuiltFrom(t *testing.T) {
 	} {
 		got := buildOf(c.info, c.version, c.commit, c.date)
 		got.Go, got.OS, got.Arch = "", "", ""
-		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		harness.Equal(t, got, c.want, c.name)
 	}
 }
 
 func TestVersionIsOneLineOrJSON(t *testing.T) {
 	b := build{Version: "v0.2.0", Commit: "ddddeeeeffff2222", Date: "2026-11-22T08:00:00Z", Modified: true, Go: "go1.26.8", OS: "linux", Arch: "arm64"}
 	const line = "cniscope v0.2.0 linux/arm64 go1.26.8 commit ddddeeeeffff with changes of 2026-11-22T08:00:00Z"
-	if b.String() != line {
-		t.Errorf("%q, want %q", b, line)
-	}
+	harness.Equal(t, b.String(), line, b)
 	var out bytes.Buffer
 	harness.Check(t, printBuild(&out, b, "json"))
 	var read build

@@ -24,8 +24,7 @@ import (
 // was sampled.
 func remembering(t *testing.T, recording string) (options string) {
 	t.Helper()
-	in, err := record.Open(t.Context(), recording)
-	harness.Check(t, err)
+	in := harness.Must(record.Open(t.Context(), recording))(t)
 	defer in.Close()
 	s, _, err := settings.In(in.Header())
 	harness.Check(t, err)

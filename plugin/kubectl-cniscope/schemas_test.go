@@ -21,8 +21,7 @@ func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
 		compiler := jsonschema.NewCompiler()
 		compiler.DefaultDraft(jsonschema.Draft2020)
 		compiler.AssertFormat()
-		schema, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/kubectl-" + name + ".json"))
-		harness.Check(t, err)
+		schema := harness.Must(compiler.Compile(filepath.FromSlash("../../docs/schemas/kubectl-" + name + ".json")))(t)
 		r := kubectl(t, config, append(args, "--format", "json")...)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
 		if err != nil {

@@ -134,8 +134,7 @@ func newAsker(t *testing.T, named bool) *asker {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	data, err := os.ReadFile(a.program)
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(a.program))(t)
 	conf := rig.Conf{"type": "asker"}
 	if named {
 		conf["socket"] = a.socket

@@ -26,8 +26,7 @@ func TestAPluginThatCannotBeRunIsFound(t *testing.T) {
 			n.silent("cni-binaries")
 		})
 	}
-	foreign, err := os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "portmap"))
-	harness.Check(t, err)
+	foreign := harness.Must(os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "portmap")))(t)
 	foreign[18], foreign[19] = byte(elf.EM_XTENSA), 0 // e_machine
 	harness.Check(t, n.rig.AddPlugin("portmap", foreign))
 	n.finds("cni-binaries", doctor.Problem, "portmap cannot be run", "portmap is built for xtensa, this node is ", "replace ")

@@ -77,7 +77,6 @@ func main() {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "stuck"))
-	harness.Check(t, err)
+	data := harness.Must(os.ReadFile(filepath.Join(dir, "stuck")))(t)
 	return data
 }

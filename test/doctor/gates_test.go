@@ -59,13 +59,11 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-late.conflist"),
 		fmt.Sprintf(`{"cniVersion":"1.0.0","name":"late","plugins":[{"type":"late","agent":%q}]}`, socket))
 	n.stops("cni", "the CNI plugin late cannot be run", "cilium install")
-	bridge, err := os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "bridge"))
-	harness.Check(t, err)
+	bridge := harness.Must(os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "bridge")))(t)
 	harness.Check(t, n.rig.AddPlugin("late", bridge))
 
 	n.stops("agent", "plugin late of network late asks its agent at "+socket+": there is no such socket", "cilium install")
-	agent, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	agent := harness.Must(net.Listen("unix", socket))(t)
 	defer agent.Close()
 	go func() {
 		for {
@@ -83,8 +81,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	write(t, config, "clusterDNS:\n- "+server+"\nclusterDomain: corp.example\n")
 	n.start("kubelet", n.copied("/bin/sh", "kubelet"), "-c", "while :; do sleep 1; done", "kubelet", "--config="+config)
 	n.stops("dns", "the cluster's DNS at "+server+" does not resolve kubernetes.default.svc.corp.example", "cilium install")
-	dns, err := kube.DNS(server)
-	harness.Check(t, err)
+	dns := harness.Must(kube.DNS(server))(t)
 	defer dns.Close()
 
 	out, steps, code := n.install("cilium", "1m")

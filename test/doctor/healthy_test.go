@@ -17,8 +17,7 @@ import (
 )
 
 func TestAHealthyNodeGivesNoFindings(t *testing.T) {
-	tools, err := rig.Tools("containerd")
-	harness.Check(t, err)
+	tools := harness.Must(rig.Tools("containerd"))(t)
 	for _, version := range []string{"containerd", "containerd-2.3/containerd", "containerd-1.7/containerd"} {
 		t.Run(version, func(t *testing.T) {
 			if _, err := rig.Tools(version); err != nil {

@@ -56,8 +56,7 @@ func there(files []string) (left []string) {
 func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
 	run := func(name string) string {
-		id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name})
-		harness.Check(t, err)
+		id := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
 		return id
 	}
 	gone, stays := run("web-0"), run("web-1")
@@ -71,8 +70,7 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks also releases 1 of them")
 
 	// The remedy does what the runtime's DEL would have done.
-	command, err := n.rig.Inside("")
-	harness.Check(t, err)
+	command := harness.Must(n.rig.Inside(""))(t)
 	n.run(append(command, "sh", "-ec", found.Remedy[0])...)
 	if left := append(there(leases), there([]string{results[len(results)-1]})...); len(left) > 0 {
 		t.Errorf("the command leaves %v", left)
@@ -83,8 +81,7 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 // If the runtime loses its state in a reboot, only host-local's leases remain.
 func TestLeasesOfBeforeARestart(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge()}}}})
-	gone, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
-	harness.Check(t, err)
+	gone := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}))(t)
 	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
 	uptime, err := os.ReadFile("/proc/uptime")
 	harness.Check(t, err)
@@ -123,8 +120,7 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 	s := scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program, TOML: "[leaks]\nafter = \"5s\"\n"})
 	var ids []string
 	for _, name := range []string{"web-0", "web-1"} {
-		id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name})
-		harness.Check(t, err)
+		id := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
 		ids = append(ids, id)
 	}
 	stuck := func(level doctor.Level) []doctor.Finding {
@@ -155,8 +151,7 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 		t.Error(said)
 	}
 
-	all, err := filepath.Glob(n.rig.CNIConfDir() + "/*")
-	harness.Check(t, err)
+	all := harness.Must(filepath.Glob(n.rig.CNIConfDir() + "/*"))(t)
 	for _, file := range all {
 		harness.Check(t, os.Remove(file))
 	}
@@ -164,12 +159,10 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "DEL needs the configuration of network pods, which is gone", "pod shop/web-0", "libcni's cache", ids[0])
 	harness.Check(t, s.WaitLog(n.ctx, "sandboxes cannot be stopped", 1))
 	why := exec.Command(program, "why", "shop/web-0", "--config", s.Config())
-	out, err := why.Output()
-	harness.Check(t, err)
+	out := harness.Must(why.Output())(t)
 	harness.Says(t, string(out), "CNI DEL eth0  failed", "1 sandbox cannot be stopped", "→ jq -r")
 
-	command, err := n.rig.Inside("")
-	harness.Check(t, err)
+	command := harness.Must(n.rig.Inside(""))(t)
 	n.run(append(command, "sh", "-ec", f.Remedy[0])...)
 	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
 	harness.Check(t, n.rig.StopPod(n.ctx, ids[0]))

@@ -20,8 +20,7 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 
 	// A stale socket is not NRI.
 	harness.Check(t, os.MkdirAll(filepath.Dir(n.rig.NRISocket()), 0o755))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: n.rig.NRISocket(), Net: "unix"})
-	harness.Check(t, err)
+	l := harness.Must(net.ListenUnix("unix", &net.UnixAddr{Name: n.rig.NRISocket(), Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
 	harness.Check(t, l.Close())
 	n.finds("nri", doctor.Warning, "no process listens", n.rig.NRISocket())

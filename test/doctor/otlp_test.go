@@ -16,8 +16,7 @@ import (
 func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	plain := n.toml
-	j, err := rig.StartJaeger(n.ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	harness.Check(t, err)
+	j := harness.Must(rig.StartJaeger(n.ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() { harness.Check(t, j.Close()) })
 
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP())
@@ -34,8 +33,7 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP()+"/v1/traces")
 	n.finds("otlp", doctor.Warning, "rejects spans", "http://HOST:4317")
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n", l.Addr())
 	n.finds("otlp", doctor.Warning, l.Addr().String(), "firewall")

@@ -29,9 +29,7 @@ func TestWaitingForTheNetwork(t *testing.T) {
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
 	}
-	if !strings.Contains(said.String(), "waiting: no CNI configuration has been written into "+n.rig.CNIConfDir()) {
-		t.Errorf("on the way it said: %s", said.String())
-	}
+	harness.Says(t, said.String(), "waiting: no CNI configuration has been written into "+n.rig.CNIConfDir())
 	cmd = n.command("--wait", "ready")
 	harness.Equal(t, exitCode(t, cmd.Run()), doctor.ExitHealthy, "ready already: ended with")
 }
@@ -47,8 +45,7 @@ func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, said
 	harness.Check(t, cmd.Start())
 	<-said.said
-	agent, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	agent := harness.Must(net.Listen("unix", socket))(t)
 	defer agent.Close()
 	go func() {
 		for {
@@ -62,9 +59,7 @@ func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
 	}
-	if !strings.Contains(said.String(), "asks its agent at "+socket+": there is no such socket") {
-		t.Errorf("on the way it said: %s", said.String())
-	}
+	harness.Says(t, said.String(), "asks its agent at "+socket+": there is no such socket")
 }
 
 func TestANetworkThatDoesNotCome(t *testing.T) {

@@ -56,9 +56,7 @@ func TestTheProbeDetachesAndAttachesAgain(t *testing.T) {
 		s.traced(name)
 	}
 	all := s.calls("ADD", 1)
-	if n := len(of(all, "unseen")); n != 0 {
-		t.Errorf("%d spans of a pod that started while it was off", n)
-	}
+	harness.Equal(t, len(of(all, "unseen")), 0, "spans of a pod that started while it was off")
 	if log := s.scope.LogText(); strings.Count(log, "names of kernel locks unavailable") > 0 || strings.Contains(log, "level=ERROR") {
 		t.Errorf("attached with less than before:\n%s", log)
 	}

@@ -55,9 +55,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	if c.Namespace != "shop" || c.Pod != "web-0" || c.Command != "ADD" || c.IfName != "eth0" || c.Plugin != "sleeper" || c.PID == 0 || c.State != "S" || c.Age < c.Running {
 		t.Errorf("cniscope ps: %+v", c)
 	}
-	if !strings.Contains(c.Waits, "nanosleep") {
-		t.Errorf("sleep waits in %q", c.Waits)
-	}
+	harness.Says(t, c.Waits, "nanosleep")
 	harness.Check(t, <-done)
 
 	all := s.calls("ADD", 2)
@@ -74,9 +72,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	if len(final.Links) != 1 || string(final.Links[0].SpanId) != string(marks[0].SpanId) || final.trace() != marks[0].trace() || final.parent() != marks[0].parent() {
 		t.Errorf("the call does not link to the mark: %v", final.Links)
 	}
-	if !strings.Contains(s.scope.LogText(), `msg="CNI call hangs" pod=shop/web-0`) {
-		t.Error("no line in the log says that the call hangs")
-	}
+	harness.Says(t, s.scope.LogText(), `msg="CNI call hangs" pod=shop/web-0`)
 
 	harness.Check(t, record.Wait())
 	shown, err := exec.CommandContext(context.Background(), program, "show", recording).CombinedOutput()

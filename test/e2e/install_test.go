@@ -51,9 +51,7 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 					t.Errorf("a second time it says:\n%s", out)
 				}
 				harness.Equal(t, n.files(), installed, "a second time changed something")
-				if out := n.cniscope("uninstall --purge"); !strings.Contains(out, "containerd has to be restarted") {
-					t.Errorf("the removal says:\n%s", out)
-				}
+				harness.Says(t, n.cniscope("uninstall --purge"), "containerd has to be restarted")
 				harness.Equal(t, n.files(), before, "the removal left something")
 				n.restart()
 				n.pod(rig.PodOptions{Namespace: "shop", Name: "web-1"})

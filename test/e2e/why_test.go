@@ -36,9 +36,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		web = out
 		return err
 	})
-	if !strings.Contains(web, "shop/web-0  CNI ADD eth0  ordinary: ") {
-		t.Errorf("why web-0:\n%s", web)
-	}
+	harness.Says(t, web, "shop/web-0  CNI ADD eth0  ordinary: ")
 	if out, err := s.cli("why", "shop/nobody"); err == nil || !strings.Contains(out, "no operation of pod shop/nobody is remembered since") {
 		t.Errorf("why shop/nobody: %v:\n%s", err, out)
 	}

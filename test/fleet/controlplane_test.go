@@ -44,8 +44,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 	harness.Eventually(t, func() error { return kube.Reaches(t.Context(), client) })
 	tokens := filepath.Join(dir, "tokens")
 	harness.Check(t, os.WriteFile(tokens, fmt.Appendf(nil, "%s,admin,admin,system:masters\n%s,jane,jane\n", adminToken, janeToken), 0o600))
-	accounts, err := kube.AccountArgs(dir)
-	harness.Check(t, err)
+	accounts := harness.Must(kube.AccountArgs(dir))(t)
 	host, port, err := net.SplitHostPort(server)
 	harness.Check(t, err)
 	run(t, apiserver, append(accounts, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,

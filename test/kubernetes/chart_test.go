@@ -38,9 +38,7 @@ func TestChartLives(t *testing.T) {
 	}
 
 	notes := run(c, "install", chartRelease, h.Chart, "--create-namespace")
-	if !strings.Contains(notes, "NO SPAN LEAVES A NODE YET") {
-		t.Errorf("without an endpoint the notes are:\n%s", notes)
-	}
+	harness.Says(t, notes, "NO SPAN LEAVES A NODE YET")
 	scope := c.daemonPod(chartNamespace, chartRelease, running)
 	c.logged(scope, "observing CNI calls")
 

@@ -91,8 +91,7 @@ func TestChartManifestAndImageFit(t *testing.T) {
 
 func fits(ctx context.Context, t *testing.T, rendering, image, program string) (failed error) {
 	t.Helper()
-	all, err := chart.Objects(rendering)
-	harness.Check(t, err)
+	all := harness.Must(chart.Objects(rendering))(t)
 	containers, options := 0, 0
 	for _, o := range all {
 		for _, c := range o.List("spec", "template", "spec", "containers") {

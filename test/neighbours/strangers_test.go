@@ -158,8 +158,7 @@ func TestAScraperAmongGuessers(t *testing.T) {
 func TestAScraperAmongHandshakes(t *testing.T) {
 	lasting(t)
 	dir := t.TempDir()
-	authority, err := harness.NewAuthority()
-	harness.Check(t, err)
+	authority := harness.Must(harness.NewAuthority())(t)
 	pair := harness.Must(authority.Issue("cniscope", time.Hour))(t)
 	harness.Check(t, harness.WritePEM(dir, "tls", pair))
 	hash := harness.Must(bcrypt.GenerateFromPassword([]byte("right"), 10))(t)

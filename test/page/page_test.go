@@ -83,9 +83,7 @@ func TestEveryCallIsThere(t *testing.T) {
 	want := strings.Count(string(lines), "│") / 2
 	rows := ask[int](b, `[...document.querySelectorAll('.call')].filter(c => c.innerHTML.includes('shop/slow-0'))
 		.flatMap(c => [...c.querySelectorAll('.row')]).filter(r => !r.querySelector('.row')).length`)
-	if rows != want {
-		t.Errorf("%d rows, want %d", rows, want)
-	}
+	harness.Equal(t, rows, want, "rows")
 }
 
 // A page must not reveal to others that it was opened, and a tampered page must not run scripts.

@@ -111,9 +111,7 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 			file, err := parser.ParseFile(token.NewFileSet(), name, "package p\n"+c.code, parser.SkipObjectResolution)
 			harness.Check(t, err)
 			found := slices.Concat(durations([]*ast.File{file}, true), lenient(file), again(file))
-			if len(found) != c.finds {
-				t.Errorf("%d found, want %d", len(found), c.finds)
-			}
+			harness.Equal(t, len(found), c.finds, "found")
 		})
 	}
 }

@@ -59,8 +59,7 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 			left = append(left, kind+" "+name)
 		}
 	}
-	processes, err := processesOf(dir)
-	harness.Check(t, err)
+	processes := harness.Must(processesOf(dir))(t)
 	for _, p := range processes {
 		add("process", p.String())
 	}

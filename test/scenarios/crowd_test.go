@@ -86,9 +86,7 @@ func TestABurstKeepsSlowAndFailedPods(t *testing.T) {
 			all.Go(func() {
 				name := fmt.Sprintf("burst-%d-%d", round, i)
 				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name})
-				if (err != nil) != strings.HasSuffix(name, failed) {
-					t.Errorf("pod %s: %v", name, err)
-				}
+				harness.Equal(t, strings.HasSuffix(name, failed), (err != nil), "pod", name, err)
 				if err == nil {
 					harness.Check(t, errors.Join(s.rig.StopPod(s.ctx, id), s.rig.RemovePod(s.ctx, id)))
 				}

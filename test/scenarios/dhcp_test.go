@@ -74,8 +74,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 		"isGateway": false, "ipMasq": false, "ipam": rig.Conf{"type": "dhcp", "daemonSocketPath": socket},
 	}))
 	server := s.leases(n)
-	tools, err := rig.Tools("cni/dhcp")
-	harness.Check(t, err)
+	tools := harness.Must(rig.Tools("cni/dhcp"))(t)
 	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket,
 		"-timeout", "3s", "-resendmax", "1s", "-resendtimeout", "5s")
 	s.daemon(daemon)

@@ -28,16 +28,13 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 	s.network("pods", rig.Bridge())
 	silent := s.add(rig.PodOptions{}, false)
 	for _, pod := range []string{"early", "late"} {
-		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod})
-		harness.Check(t, err)
+		id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod}))(t)
 		if pod == "late" {
 			s.call(pod)
 		}
-		status, err := s.rig.PodStatus(s.ctx, id)
-		harness.Check(t, err)
+		status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
 		netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
-		c, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
-		harness.Check(t, err)
+		c := harness.Must(net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String()))(t)
 		c.Close()
 		harness.Eventually(s, func() error {
 			call := s.call(pod)

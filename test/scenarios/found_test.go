@@ -74,8 +74,7 @@ func TestAFailedCallIsLookedInto(t *testing.T) {
 	s.run("ip", "link", "delete", bridge)
 	s.add(rig.PodOptions{}, false)
 
-	id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "stays-0"})
-	harness.Check(t, err)
+	id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "stays-0"}))(t)
 	s.run("ip", "addr", "flush", "dev", bridge, "scope", "global")
 	s.run("ip", "addr", "add", other, "dev", bridge)
 	fails("bridge-of-a-pod", []string{differs, bridge + " has " + other + " and 1 port, 1 of pods: shop/stays-0"}, "move the pods off "+bridge)
@@ -87,8 +86,7 @@ func TestAFailedCallIsLookedInto(t *testing.T) {
 	}
 	network := s.network("small", small)
 	const none = "no IP addresses available"
-	gone, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "gone-0"})
-	harness.Check(t, err)
+	gone := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "gone-0"}))(t)
 	fails("range-too-small", []string{none, "; network small has 1 lease"}, "give network small a range larger")
 	harness.Check(t, s.rig.StopPod(s.ctx, gone))
 	lease := filepath.Join(network.DataDir, "small", network.Subnet.Addr().Next().Next().String())

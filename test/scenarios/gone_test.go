@@ -85,12 +85,10 @@ func TestWhatALivingPodLost(t *testing.T) {
 			if len(c.chain) > 1 && c.absent == "" {
 				o.HostPorts = []rig.HostPort{{Host: int32(28080 + i), Container: 80}}
 			}
-			id, err := s.rig.RunPod(s.ctx, o)
-			harness.Check(t, err)
+			id := harness.Must(s.rig.RunPod(s.ctx, o))(t)
 			// The next network has the same range.
 			defer func() { harness.Check(t, s.rig.StopPod(s.ctx, id)) }()
-			status, err := s.rig.PodStatus(s.ctx, id)
-			harness.Check(t, err)
+			status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
 			ip := status.Status.Network.Ip
 			if c.then != nil {
 				defer func() { _ = exec.Command("ip", "rule", "del", "from", ip, "lookup", "4711").Run() }()

@@ -166,8 +166,7 @@ func answersAfter(t *testing.T, network, address string, long time.Duration, say
 	if network == "unix" {
 		_ = os.Remove(address)
 	}
-	l, err := net.Listen(network, address)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen(network, address))(t)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -188,8 +187,7 @@ func answersAfter(t *testing.T, network, address string, long time.Duration, say
 // deaf is an address whose listener accepts no connection any more, so that its packets are dropped.
 func deaf(s *scene) func() {
 	t := s.T
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	harness.Check(t, err)
+	fd := harness.Must(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	harness.Check(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 6, 44}, Port: 443}))
 	harness.Check(t, unix.Listen(fd, 0))
 	var held []net.Conn
@@ -342,10 +340,8 @@ func incidentRig(t *testing.T) *scene {
 		"bandwidth":    onAdd(`fail 999 'create ingress qdisc: file exists'`),
 		"ipvlan":       onAdd(`fail 999 'failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to \"net1\": address already in use'`),
 	}
-	self, err := os.Executable()
-	harness.Check(t, err)
-	binary, err := os.ReadFile(self)
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
+	binary := harness.Must(os.ReadFile(self))(t)
 	for _, name := range reporters() {
 		plugins[name] = binary
 	}

@@ -50,18 +50,15 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		}},
 	} {
 		t.Run(c.pod, func(t *testing.T) {
-			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
-			harness.Check(t, err)
+			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod}))(t)
 			began := time.Now()
-			status, err := s.rig.PodStatus(s.ctx, id)
-			harness.Check(t, err)
+			status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
 			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
 			if c.tries != nil {
 				c.tries(netns)
 				time.Sleep(time.Until(began.Add(4 * time.Second))) // makes the connection late
 			}
-			conn, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
-			harness.Check(t, err)
+			conn := harness.Must(net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String()))(t)
 			conn.Close()
 			if c.tries == nil {
 				s.call(c.pod)

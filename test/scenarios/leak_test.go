@@ -53,10 +53,8 @@ func TestAnADDWithoutADEL(t *testing.T) {
 	if quoted == nil {
 		t.Fatalf("no remedy: %s", line)
 	}
-	remedy, err := strconv.Unquote(`"` + quoted[1] + `"`)
-	harness.Check(t, err)
-	command, err := s.rig.Inside("")
-	harness.Check(t, err)
+	remedy := harness.Must(strconv.Unquote(`"` + quoted[1] + `"`))(t)
+	command := harness.Must(s.rig.Inside(""))(t)
 	command = append(command, "sh", "-ec", remedy)
 	if out, err := exec.CommandContext(s.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", remedy, err, out)

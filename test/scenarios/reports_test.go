@@ -218,8 +218,7 @@ func TestATeardownThatWaits(t *testing.T) {
 			}
 			defer answersAfter(t, "tcp", c.address, held, "")()
 			o := rig.PodOptions{Namespace: "shop", Name: c.id, HostPorts: nil}
-			id, err := s.rig.RunPod(s.ctx, o)
-			harness.Check(t, err)
+			id := harness.Must(s.rig.RunPod(s.ctx, o))(t)
 			ctx, cancel := context.WithTimeout(s.ctx, 4*time.Second)
 			defer cancel()
 			if err := s.rig.StopPod(ctx, id); err != nil != c.deadline {

@@ -69,10 +69,8 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	t.Helper()
 	harness.Root(t)
 	ctx := harness.Context(t)
-	self, err := os.Executable()
-	harness.Check(t, err)
-	binary, err := os.ReadFile(self)
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
+	binary := harness.Must(os.ReadFile(self))(t)
 	if ro.Plugins == nil {
 		ro.Plugins = map[string][]byte{}
 	}

@@ -22,12 +22,10 @@ import (
 func TestAPluginThatCannotStart(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	bin := s.rig.CNIBinDir()
-	bridge, err := os.ReadFile(filepath.Join(bin, "bridge"))
-	harness.Check(t, err)
+	bridge := harness.Must(os.ReadFile(filepath.Join(bin, "bridge")))(t)
 	foreign := bytes.Clone(bridge)
 	foreign[18], foreign[19] = byte(elf.EM_XTENSA), 0 // e_machine
-	sound, err := os.ReadFile("/bin/true")
-	harness.Check(t, err)
+	sound := harness.Must(os.ReadFile("/bin/true"))(t)
 	unlinked := bytes.ReplaceAll(sound, []byte("libc.so.6\x00"), []byte("libc.so.0\x00"))
 	for name, content := range map[string][]byte{
 		"foreign": foreign, "unlinked": unlinked, "script": []byte("#!/nowhere/python3\n"), "exits127": []byte("#!/bin/sh\nexit 127\n"),

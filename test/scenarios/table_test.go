@@ -54,17 +54,14 @@ func TestAFullTableOfConnections(t *testing.T) {
 }
 
 func number(t *testing.T, file string) int {
-	text, err := os.ReadFile(file)
-	harness.Check(t, err)
-	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	harness.Check(t, err)
+	text := harness.Must(os.ReadFile(file))(t)
+	n := harness.Must(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	return n
 }
 
 // fill adds connections, which nothing ends, until the table has as many.
 func fill(t *testing.T, until int) {
-	conn, err := nl.Dial(unix.NETLINK_NETFILTER, nil)
-	harness.Check(t, err)
+	conn := harness.Must(nl.Dial(unix.NETLINK_NETFILTER, nil))(t)
 	defer conn.Close()
 	tuple := func(from, to uint32) func(*nl.AttributeEncoder) error {
 		return func(e *nl.AttributeEncoder) error {
@@ -96,8 +93,7 @@ func fill(t *testing.T, until int) {
 			e.Nested(2, tuple(server, client)) // CTA_TUPLE_REPLY
 			e.Uint32(3, 1<<1|1<<2|1<<3)        // CTA_STATUS: seen reply, assured, confirmed
 			e.Uint32(7, 3600)                  // CTA_TIMEOUT
-			attributes, err := e.Encode()
-			harness.Check(t, err)
+			attributes := harness.Must(e.Encode())(t)
 			batch = append(batch, nl.Message{
 				Header: nl.Header{Type: 1 << 8, Flags: nl.Request | nl.Create}, // NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW
 				Data:   append([]byte{unix.AF_INET, 0, 0, 0}, attributes...),   // nfgenmsg

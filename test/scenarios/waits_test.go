@@ -37,8 +37,7 @@ func (c *call) accounted(t *testing.T) {
 func hold(t *testing.T, path string) (free func()) {
 	t.Helper()
 	harness.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	harness.Check(t, err)
+	f := harness.Must(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))(t)
 	harness.Check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }

@@ -88,9 +88,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 		"k8s.pod.name": "db-6cqff", "k8s.namespace.name": "default", "k8s.pod.uid": "uid-of-db-6cqff",
 	})
 	calls, _ := below(t, spans, "db-6cqff", "CNI ADD")
-	if verdict := calls[0].about["cniscope.verdict"]; !strings.Contains(verdict, "plugin antrea ran powershell") {
-		t.Errorf("the verdict is %q", verdict)
-	}
+	harness.Says(t, calls[0].about["cniscope.verdict"], "plugin antrea ran powershell")
 	if up := above(calls[0], all); !slices.Contains(up, "runtime.v1.RuntimeService/RunPodSandbox") {
 		t.Errorf("the call is below %v", up)
 	}
@@ -100,7 +98,5 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 		t.Errorf("the DEL is below %v", up)
 	}
 	text := harness.Must(os.ReadFile(log))(t)
-	if !strings.Contains(string(text), "plugin antrea ran powershell") {
-		t.Error("no line of the log names powershell")
-	}
+	harness.Says(t, string(text), "plugin antrea ran powershell")
 }

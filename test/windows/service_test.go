@@ -26,21 +26,15 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	folders, before := n.folders(), n.registry()
 
 	n.batch("install", documented(t, "Install it"))
-	if now := n.registry(); !strings.Contains(now, `"C:\Program Files\cniscope\cniscope.exe" run`) {
-		t.Errorf("the services are\n%s", now)
-	}
+	harness.Says(t, n.registry(), `"C:\Program Files\cniscope\cniscope.exe" run`)
 	harness.Eventually(t, func() error { // wine blocks the first connection for ever
 		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", ownPipe, "-within", "5s", "greet"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
-	if status := n.ok(program, "status"); !strings.Contains(status, "cniscope is running") {
-		t.Errorf("the status is\n%s", status)
-	}
-	if said := n.ok(program, "ps"); !strings.Contains(said, "no CNI call is in progress") {
-		t.Errorf("ps says\n%s", said)
-	}
+	harness.Says(t, n.ok(program, "status"), "cniscope is running")
+	harness.Says(t, n.ok(program, "ps"), "no CNI call is in progress")
 
 	n.batch("remove", documented(t, "Remove it"))
 	harness.Eventually(t, func() error { // a running program cannot be deleted

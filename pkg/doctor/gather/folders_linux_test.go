@@ -25,8 +25,7 @@ cni_default_network = "pods"
 // Over its own socket, the configuration in effect.
 func TestCRIOSaysItsFolders(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "crio.sock")
-	l, err := net.Listen("unix", socket)
-	harness.Check(t, err)
+	l := harness.Must(net.Listen("unix", socket))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/config" {
 			_, _ = w.Write([]byte(crioConf))

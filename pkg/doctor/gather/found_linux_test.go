@@ -65,15 +65,13 @@ func TestOnlyTheEndOfATokenIsRead(t *testing.T) {
 
 // The kernel's modules are those of the node's root.
 func TestWhetherTheKernelHasAModule(t *testing.T) {
-	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	harness.Check(t, err)
+	release := harness.Must(os.ReadFile("/proc/sys/kernel/osrelease"))(t)
 	root := t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{root, "lib/modules"}, names...)...) }
 	sees := view{root: root, sure: true}
 	state := func(want event.ModuleState, names ...string) {
 		t.Helper()
-		found, err := module(sees, names)
-		harness.Check(t, err)
+		found := harness.Must(module(sees, names))(t)
 		harness.Equal(t, found.Module, want, names)
 	}
 	if found, err := module(sees, []string{"cnivlan"}); err == nil { // it may be part of the kernel

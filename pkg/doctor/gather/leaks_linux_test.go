@@ -23,8 +23,7 @@ func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
 	dir := filepath.Join(harness.Unified(t), "cri-containerd-"+id+".scope")
 	harness.Check(t, os.Mkdir(dir, 0o755))
 	defer func() { _ = os.Remove(dir) }()
-	group, err := os.Open(dir)
-	harness.Check(t, err)
+	group := harness.Must(os.Open(dir))(t)
 	defer group.Close()
 	cmd := exec.Command("sleep", "600")
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}

@@ -32,8 +32,7 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 	dir := filepath.Join(harness.Unified(t), "cri-containerd-"+id+".scope")
 	harness.Check(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() { _ = os.Remove(dir) })
-	group, err := os.Open(dir)
-	harness.Check(t, err)
+	group := harness.Must(os.Open(dir))(t)
 	defer group.Close()
 	pod := exec.Command("sleep", "600")
 	pod.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd()), Cloneflags: syscall.CLONE_NEWNET}
@@ -118,8 +117,7 @@ func TestThingsThatAreGone(t *testing.T) {
 		var err error
 		f.Chains.Value, err = chains(context.Background())
 		harness.Check(t, err)
-		all, err := goneFrom(f)
-		harness.Check(t, err)
+		all := harness.Must(goneFrom(f))(t)
 		for _, g := range all {
 			for _, o := range g.Obstacles {
 				names = append(names, o.Name)
@@ -174,8 +172,7 @@ func TestInterfacesThatPodsMakeAreBounded(t *testing.T) {
 		}
 	}
 	add(1, 10)
-	links, err := interfaces()
-	harness.Check(t, err)
+	links := harness.Must(interfaces())(t)
 	if len(links) < 10 {
 		t.Errorf("%d interfaces", len(links))
 	}

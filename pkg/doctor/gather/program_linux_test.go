@@ -25,12 +25,10 @@ func dynamic(t *testing.T) (content []byte, interpreter string) {
 	harness.Check(t, err)
 	content, err = os.ReadFile(file)
 	harness.Check(t, err)
-	e, err := elf.NewFile(bytes.NewReader(content))
-	harness.Check(t, err)
+	e := harness.Must(elf.NewFile(bytes.NewReader(content)))(t)
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_INTERP {
-			name, err := io.ReadAll(p.Open())
-			harness.Check(t, err)
+			name := harness.Must(io.ReadAll(p.Open()))(t)
 			return content, strings.TrimRight(string(name), "\x00")
 		}
 	}
@@ -135,8 +133,7 @@ func TestAProgramOnAMountThatRefuses(t *testing.T) {
 
 // Each 16th, and those with library directories of their own, have no fault.
 func TestTheProgramsOfThisMachine(t *testing.T) {
-	files, err := filepath.Glob("/usr/*bin/*")
-	harness.Check(t, err)
+	files := harness.Must(filepath.Glob("/usr/*bin/*"))(t)
 	looked := 0
 	for i, file := range files {
 		if i%16 != 0 && !strings.HasSuffix(file, "/java") && !strings.HasSuffix(file, "/systemd") {
@@ -171,8 +168,6 @@ func TestAProgramForWhichTheKernelWasToldOfAnInterpreter(t *testing.T) {
 		"another":          {"enabled\ninterpreter /usr/bin/wine\nflags: \nextension .exe\n", "/x", nil, false},
 		"a hostile one":    {"enabled\noffset -9\nmagic 7f\n", "/x", head, false},
 	} {
-		if got := takes([]byte(test.entry), test.file, test.head); got != test.takes {
-			t.Errorf("%s: %v", name, got)
-		}
+		harness.Equal(t, takes([]byte(test.entry), test.file, test.head), test.takes, name)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
@@ -76,9 +75,7 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			if got := l.Load(); len(got.Entries) != 0 {
 				t.Errorf("known is %+v", got)
 			}
-			if !strings.Contains(log.String(), "baseline unreadable") || !strings.Contains(log.String(), fileName) {
-				t.Errorf("the log says %q", log.String())
-			}
+			harness.Says(t, log.String(), "baseline unreadable", fileName)
 			l.Save(t.Context(), known())
 			if again := l.Load(); len(again.Entries) != 3 {
 				t.Errorf("written over it: %+v", again)

@@ -48,9 +48,7 @@ func TestAWalkTakesAShareOfOneCPU(t *testing.T) {
 	for now := int64(1); ; now += int64(500 * time.Millisecond) {
 		rounds++
 		if pid, over := w.holder(now, inode, append(likely, holder)); over {
-			if pid != holder {
-				t.Errorf("%d is said to hold it, not %d", pid, holder)
-			}
+			harness.Equal(t, pid, holder, "is said to hold it")
 			break
 		}
 	}
@@ -123,9 +121,7 @@ func TestThePeerIsFoundAmongManyProcesses(t *testing.T) {
 		for now := 10*second*try + 1; !over && now < 10*second*try+2*second; now += int64(sampleAfter) {
 			pid, over = w.holder(now, inode, nil)
 		}
-		if pid != holder {
-			t.Errorf("%d, %v, want %d", pid, over, holder)
-		}
+		harness.Equal(t, pid, holder, over)
 	}
 }
 

@@ -33,8 +33,7 @@ func TestWhomAPluginHasCalled(t *testing.T) {
 	self := harness.Must(os.Executable())(t)
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
-			l, err := net.Listen(network, address)
-			harness.Check(t, err)
+			l := harness.Must(net.Listen(network, address))(t)
 			defer l.Close()
 			o := observe(t)
 			cmd := plugin(t, fmt.Sprintf("sleep 0.05; exec %s -test.run '^TestDials$'", self))

@@ -78,9 +78,7 @@ func TestGoProgramsNameTheirCalls(t *testing.T) {
 					t.Fatalf("call %d: %+v, want %+v", i, got, calls[i:])
 				}
 				for _, frame := range got {
-					if want := calls[i].Frame; frame != want {
-						t.Errorf("call %d: %+v, want %+v", i, frame, want)
-					}
+					harness.Equal(t, calls[i].Frame, frame, "call", i)
 					i++
 				}
 			}

@@ -57,9 +57,7 @@ func TestTheKernelNamesWhatItsTableDoes(t *testing.T) {
 func TestWhatLiesInNoFunctionHasNoName(t *testing.T) {
 	k := asked(t)
 	for _, at := range []uint64{0, 1, 1 << 40} {
-		if name := k.name(at); name != "" {
-			t.Errorf("%x is %q", at, name)
-		}
+		harness.Equal(t, k.name(at), "", at, "is")
 	}
 }
 

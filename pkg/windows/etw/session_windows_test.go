@@ -70,15 +70,13 @@ func TestAChildIsTold(t *testing.T) {
 	if err != nil {
 		t.Skipf("there is no event tracing here: %v", err)
 	}
-	s, err := etw.Open(etw.Options{Name: name, Log: slog.New(slog.DiscardHandler)})
-	harness.Check(t, err)
+	s := harness.Must(etw.Open(etw.Options{Name: name, Log: slog.New(slog.DiscardHandler)}))(t)
 	defer func() { _, _ = left.Close(), s.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &heard{name: "nobody-calls-a-test-so", soon: map[uint32]bool{}, begins: make(chan etw.Change, 1), ends: make(chan etw.Change, 1)}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, h) }()
-	self, err := os.Executable()
-	harness.Check(t, err)
+	self := harness.Must(os.Executable())(t)
 	child := exec.Command(self, "-test.run=nobody-calls-a-test-so")
 	harness.Check(t, child.Run())
 	for _, told := range []chan etw.Change{h.begins, h.ends} {

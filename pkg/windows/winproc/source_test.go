@@ -354,9 +354,7 @@ func TestSnapshotsCostAShareOfACPU(t *testing.T) {
 	for _, cost := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond, time.Second, 900 * time.Microsecond} {
 		s.weigh(cost)
 	}
-	if want := []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond}; !slices.Equal(said, want) {
-		t.Errorf("%v, want %v", said, want)
-	}
+	harness.EqualSlices(t, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond}, said)
 }
 
 func TestASourceEndsWithItsContext(t *testing.T) {

@@ -167,9 +167,7 @@ func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
 		}
 		for _, of := range kinds {
 			for _, kind := range of {
-				if counts[kind] != o.counts[kind] {
-					t.Errorf("%s: %d, Microsoft has %d", kind, counts[kind], o.counts[kind])
-				}
+				harness.Equal(t, counts[kind], o.counts[kind], kind, "Microsoft has")
 			}
 		}
 		seen := map[string]int{}
