@@ -129,7 +129,6 @@ func (s *Source) Want(sandbox string, w event.Want) {
 	}
 }
 
-// find looks once for all that wait, after they failed.
 func (s *Source) find(ctx context.Context, sink event.Sink) {
 	for {
 		var waiting []want

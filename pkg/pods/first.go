@@ -31,7 +31,6 @@ type namespace struct {
 	until int64
 }
 
-// Entered notes a process in a namespace, usually the pod's.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	op, home := p.Op, p.Run.NetNS.Key
 	if ns.Key == "" || op.Kind != model.Setup || home == "" || ns.Key == home || ns.Key == p.Call.Runs[0].NetNS.Key {
@@ -53,7 +52,6 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	f.namespaces[ns.Key] = &namespace{id: ns, op: op, since: now}
 }
 
-// Contact applies a first connection, or a look.
 func (f *firsts) Contact(now int64, b event.Body) {
 	switch b := b.(type) {
 	case *event.FirstConnection:
@@ -107,7 +105,6 @@ func (f *firsts) looked(l *event.Look) {
 	}
 }
 
-// flush ends waits.
 func (f *firsts) flush(now int64, all bool) {
 	for key, n := range f.namespaces {
 		if n.op == nil && (all || now > n.until) {
