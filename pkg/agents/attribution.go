@@ -106,7 +106,6 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// named returns vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {

@@ -186,7 +186,6 @@ func (rs reads) add(now int64, x *event.Exchange) {
 	rs[key] = read{now, rs[key].spoke || x.Unasked}
 }
 
-// forget drops the quarter with the oldest reads.
 func (rs reads) forget() {
 	all := slices.SortedFunc(maps.Keys(rs), func(a, b stream) int {
 		return cmp.Or(cmp.Compare(rs[a].at, rs[b].at), cmp.Compare(a.socket, b.socket), cmp.Compare(a.by, b.by))

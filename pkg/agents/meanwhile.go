@@ -57,7 +57,6 @@ func (as *Agents) Expire(before int64) {
 	}
 }
 
-// know adds what is known only when an operation ends.
 func (w *work) know(now int64) {
 	if w.of.owner.Work == nil { // otherwise the caller's work includes it
 		w.states()

@@ -238,7 +238,6 @@ func (e *entry) settled() sketch {
 
 func (e *entry) last() Level { return levelOf(e.recent) }
 
-// slow is the level of calls above the baseline.
 func (e *entry) slow() Level {
 	return levelOf(slices.DeleteFunc(slices.Clone(e.recent), func(s seen) bool { return !s.above }))
 }

@@ -88,7 +88,6 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
-// hint appends where to read on.
 func hint(c *cobra.Command, err error) error {
 	return Usage{fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath())}
 }
@@ -116,7 +115,6 @@ func meant(similar []string) string {
 	return "; did you mean " + strings.Join(similar, " or ") + "?"
 }
 
-// arguments says in one form what a command takes.
 func arguments(c *cobra.Command, args []string, err error) error {
 	said := err.Error()
 	if errors.As(err, new(Usage)) || !strings.Contains(said, " arg(s), ") && !strings.HasPrefix(said, "unknown command ") {
@@ -165,10 +163,8 @@ func brief(v pflag.Value) pflag.Value {
 	return v
 }
 
-// Type implements pflag.Value; pflag prints no values for this type.
 func (boolean) Type() string { return "boolfunc" }
 
-// IsBoolFlag tells pflag that the flag needs no value.
 func (boolean) IsBoolFlag() bool { return true }
 
 // duration is a flag that accepts days and weeks, and prints what was typed.
@@ -177,7 +173,6 @@ type duration struct {
 	typed string
 }
 
-// Set implements pflag.Value.
 func (d *duration) Set(s string) error {
 	parsed, err := text.Duration(s)
 	if err != nil {

@@ -195,7 +195,6 @@ const (
 	maxHeaderBytes = 8 << 10 // gRPC servers' default
 )
 
-// own maps reserved attributes to remedies.
 var own = map[string]string{
 	"k8s.node.name":       "set node, in [resource]",
 	"k8s.cluster.name":    "set cluster, in [resource]",

@@ -221,7 +221,6 @@ func (opt option) set(o *Options, decoded any) []*Problem {
 
 func (opt option) fixed() string { return opt.tag.Get("fixed") }
 
-// options returns all options, in the file's order.
 func (s System) options() []option {
 	root := option{spec: spec{system: s}, chart: true}
 	return root.below(reflect.TypeFor[Options]())

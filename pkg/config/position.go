@@ -98,7 +98,6 @@ func (l *locator) note(path string, n *unstable.Node) {
 	l.found[path] = position{line + 1, offset - l.lines[line] + 1}
 }
 
-// of returns the position of path or its nearest parent.
 func (ps positions) of(path string) position {
 	for path = cut(path); path != ""; {
 		if p, ok := ps[path]; ok {

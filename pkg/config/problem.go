@@ -61,7 +61,6 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// err sorts the problems; nil without one.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// value parses and prints an option.
 type value struct {
 	// parse returns the field's type, or faults.
 	parse func(any) (any, []*Problem)
@@ -208,7 +207,6 @@ func size(least, most int64, powerOfTwo bool) value {
 	}, func(n int64) string { return quote(binarySize(n)) }, possible, `{"$ref": "#/definitions/size"}`)
 }
 
-// binary lists the units of sizes, largest first.
 var binary = []struct {
 	suffix string
 	bytes  int64

@@ -40,7 +40,6 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 // dotted turns a path below /proc/sys into a sysctl's name, and back: an interface's name may have a dot.
 var dotted = strings.NewReplacer("/", ".", ".", "/")
 
-// crossed reports whether packets of pods depend on a switch.
 func crossed(f *fact.Facts, name string) bool {
 	loaded := f.CRI.Value.Loaded
 	if strings.HasPrefix(name, "ipv6/") && !slices.ContainsFunc(loaded, func(l fact.Loaded) bool {

@@ -32,7 +32,6 @@ func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
 	return found
 }
 
-// inodeOf returns event.Namespace's Label.
 func inodeOf(pid int) string {
 	inode, err := procfs.Namespace(pid, "net")
 	if err != nil {

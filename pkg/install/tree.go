@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// tree resolves paths below / or an image's directory.
 type tree struct {
 	root   string
 	disk   disk.FS

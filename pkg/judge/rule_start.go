@@ -62,11 +62,11 @@ type StartPart struct {
 	Step     *model.Step
 	Below    []*model.Step
 	Cause    Cause
-	says     string
-	own      time.Duration
+	says     string        // subject and verb of the verdict
+	own      time.Duration // without Below
 }
 
-// Start judges a sandbox's start.
+// Start judges a sandbox's start after its network setup. The longest part, or gap between parts, is the cause.
 func (o Options) Start(s model.Start) Started {
 	j := Started{Took: time.Duration(s.To - s.From), Parts: startParts(&s)}
 	at, before := s.Network, "the network was set up"
@@ -111,6 +111,7 @@ func (p StartPart) verdict(of time.Duration) *Verdict {
 	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: p.Cause.remedy()}
 }
 
+// shares gives the time of a program below a part to that program.
 func shares(parts []StartPart) (all []StartPart) {
 	for _, p := range parts {
 		p.own = time.Duration(p.To - p.From)
@@ -128,6 +129,8 @@ func shares(parts []StartPart) (all []StartPart) {
 	return all
 }
 
+// startParts returns the shim, the OCI runtime's runs and NRI's plugins, in order of time. The shim lasts until its
+// server runs the OCI runtime.
 func startParts(s *model.Start) (parts []StartPart) {
 	for i := range s.Steps {
 		step := &s.Steps[i]
@@ -173,6 +176,7 @@ func ociWaited(name string, s *model.Step) string {
 	return name + " waited, possibly for the kernel or a disk"
 }
 
+// nriPart returns the time in which NRI's plugins had the sandbox: from the last program's end before the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
 		return nil

@@ -2,15 +2,16 @@ package model
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-// Start is a sandbox's start.
+// Start is a sandbox's start, from its network setup until NRI reports it, or its last program ends.
 type Start struct {
 	Flight
-	// Network is the last plugin's end.
-	From, Network, To int64
-	Steps             []Step
-	Reported          int64 // by NRI
-	Sandbox           *event.Sandbox
-	Dropped           bool // not exported
+	From     int64  // of the setup
+	Network  int64  // end of the last plugin
+	To       int64  // the latest of Network, the programs and Reported
+	Steps    []Step // by start
+	Reported int64  // by NRI; 0 without
+	Sandbox  *event.Sandbox
+	Dropped  bool // not exported
 }
 
 // Step is a program and its end.

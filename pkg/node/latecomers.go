@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// latecomers logs late first connections.
 type latecomers struct {
 	log   *slog.Logger
 	node  string

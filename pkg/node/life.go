@@ -83,7 +83,6 @@ func (l *life) start(name string, f func(ctx context.Context)) {
 	l.at(stopSources, name, func(context.Context) { running.Wait() })
 }
 
-// at adds a step to a phase, whose end ends ctx.
 func (l *life) at(p phase, name string, do func(ctx context.Context)) {
 	l.steps[p] = append(l.steps[p], step{name, do})
 }

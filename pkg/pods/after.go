@@ -88,7 +88,6 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// Begun stores the image of a process for a setup.
 func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -97,7 +96,6 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited notes the end of such a process.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -180,7 +178,6 @@ func (as *afters) forget(key model.Key) {
 	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
-// Dropped counts programs over a pod's limit.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
 func (as *afters) flush(now int64) {

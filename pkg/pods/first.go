@@ -32,7 +32,6 @@ type namespace struct {
 	until int64
 }
 
-// Entered notes a process in a namespace, usually the pod's.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	op, home := p.Op, p.Run.NetNS.Key
 	known := f.namespaces[ns.Key]
@@ -58,7 +57,6 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	f.namespaces[ns.Key] = &namespace{id: ns, op: op, since: now}
 }
 
-// Contact applies a first connection, or a look.
 func (f *firsts) Contact(now int64, b event.Body) {
 	switch b := b.(type) {
 	case *event.FirstConnection:

@@ -19,7 +19,6 @@ type outages struct {
 	over []model.Outage
 }
 
-// Readiness starts, continues or ends an outage.
 func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 	switch {
 	case !r.Ready && o.now == nil:
@@ -55,7 +54,6 @@ func say(all []model.Said, at int64, text string) []model.Said {
 	return append(all, model.Said{At: at, Text: text})
 }
 
-// files returns "10-pods.conflist (pods: bridge, portmap)".
 func files(networks []event.Network) string {
 	list := ""
 	for _, n := range networks {
@@ -74,7 +72,6 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// Folder adds a CNI directory's state.
 func (o *outages) Folder(now int64, networks []event.Network) {
 	if o.now != nil {
 		o.now.Folder = say(o.now.Folder, now, files(networks))

@@ -118,7 +118,6 @@ type Sandbox struct {
 	removed int64
 }
 
-// Reported applies NRI's report, and returns whether the sandbox runs.
 func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
@@ -147,10 +146,8 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	return false
 }
 
-// Sandbox returns the latest report, or nil.
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
-// ExpireSandboxes drops removed sandboxes after a while.
 func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {

@@ -13,23 +13,25 @@ import (
 const (
 	startsMax = 64              // steps
 	startMost = 5 * time.Minute // kubelets wait less
-	startRest = time.Second
+	startRest = time.Second     // without another program
 )
 
+// starts joins a sandbox's programs with its network setup and with NRI's report. Programs may come before the setup.
 type starts struct {
 	limit int
-	known map[string]*start
+	known map[string]*start // by sandbox
 	over  []model.Start
 }
 
 type start struct {
 	model.Start
-	since, last int64
-	closed      bool // the setup
-	began, bad  bool
+	since  int64 // first program or setup
+	last   int64 // end of the latest shim or OCI runtime
+	closed bool  // the setup ended
+	began  bool  // the OCI runtime's verb start ended
+	bad    bool  // a program failed
 }
 
-// Stepped adds a step.
 func (all *starts) Stepped(now int64, b *event.Step) {
 	s := all.of(now, b.SandboxID)
 	if len(s.Steps) < startsMax {
@@ -59,6 +61,7 @@ func (all *starts) of(now int64, id string) *start {
 	return s
 }
 
+// leave takes a setup that ended.
 func (all *starts) leave(now int64, op *active.Operation) {
 	call := op.Network()
 	if op.Kind != model.Setup || call == nil || !op.Vouched() {
@@ -75,6 +78,7 @@ func (all *starts) drop(op model.Key) {
 	}
 }
 
+// finish ends starts that failed or are reported, and those that NRI does not report once they rest.
 func (all *starts) finish(now int64, of func(string) *Sandbox) {
 	for id, s := range all.known {
 		told := of(id)

@@ -81,7 +81,6 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// follow includes descendants.
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
@@ -113,7 +112,6 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	return root
 }
 
-// describe reports a trusted plugin.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
 		return r.believed()

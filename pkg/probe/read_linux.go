@@ -109,7 +109,6 @@ func (r *reader) observing(underWay int) {
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
-// deadline returns when to poll next; zero: never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	active, poll := r.pollActive(), pollQuiet
@@ -325,15 +324,12 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 // Key takes our namespace's PID.
 func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key(pid) }
 
-// MayServe reports whether a process's work may be evidence.
 func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.node.PrivilegedHere(pid)
 }
 
-// Watch records an unfollowed agent's programs.
 func (r *reader) Watch(agent kernel.Key) { r.probe.kernel.Watch(agent) }
 
-// Habits returns the recorded programs.
 func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))
 }

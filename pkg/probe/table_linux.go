@@ -48,7 +48,6 @@ func newTable(side *kernel.Side) *table {
 
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
-// note returns false for an unfollowed process.
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
@@ -118,7 +117,6 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile returns missed exits.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.strangers = map[uint32]bool{}, nil

@@ -4,7 +4,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// Waiting implements agents.Follower.
 func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 	kernel.Each(r.probe.kernel.Inside.Streams, func(_ *uint64, s *kernel.InsideStream) {
 		asked, since := s.Wrote, s.Wrote
@@ -22,10 +21,8 @@ func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 	return waiting
 }
 
-// Asked implements agents.Follower.
 func (r *reader) Asked(inode uint64) { r.role(inode, kernel.InsideRoleROLE_SERVES) }
 
-// Asks implements agents.Follower.
 func (r *reader) Asks(inode uint64) { r.role(inode, kernel.InsideRoleROLE_ASKS) }
 
 func (r *reader) role(inode uint64, role kernel.InsideRole) {

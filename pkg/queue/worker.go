@@ -201,7 +201,6 @@ func (w *worker) leave(b batch) uint64 {
 	return w.remove(b.len())
 }
 
-// sendable returns items in memory that the spool does not take.
 func (w *worker) sendable() []Item {
 	if w.storing {
 		return w.waiting.Held()[:w.unspooled]

@@ -13,7 +13,6 @@ import (
 // maxString is PATH_MAX of Linux; sources cut strings to this or less.
 const maxString = 4096
 
-// clean makes the strings of a possibly hostile file safe.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {

@@ -38,7 +38,6 @@ type Call struct {
 // Await notes a plugin whose Configuration follows.
 func (c *Call) Await() { c.awaits++ }
 
-// whole reports whether all inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
 // Name adds the call's names in spans: pod, namespace, network, interface, container id, plugin.

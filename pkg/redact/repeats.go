@@ -69,7 +69,6 @@ func quotations(v string, give func([]byte)) {
 	}
 }
 
-// index holds windows in lower case.
 type index struct{ plain, folded needles } // folded: of letters and digits
 
 func (x *index) add(s string) {
@@ -77,7 +76,6 @@ func (x *index) add(s string) {
 	x.folded.add(fold(s))
 }
 
-// spots marks windows of the index.
 func (x *index) spots(s string, marks []mark) {
 	var plain, folded uint64 // the latest window
 	var places [window]int   // positions of folded's bytes
@@ -122,7 +120,6 @@ func (x *index) common(s []byte, hits *index) {
 	}
 }
 
-// needles is a set of windows, faster than a map.
 type needles struct {
 	slots []uint64 // hashed, half full
 	used  int

@@ -52,7 +52,6 @@ func (l *lexicon) has(word string) bool {
 	return false
 }
 
-// listed reports whether s is one or more listed words: "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
 		if known(lower(s)) {

@@ -175,7 +175,6 @@ func (k *kept) read(p place) (*tracepb.ResourceSpans, error) {
 // Failed is why the last pass over the operations ended early, or nil.
 func (k *kept) Failed() error { return k.failed }
 
-// Close frees the operations.
 func (k *kept) Close() {
 	if k.file != nil {
 		_ = k.file.Close()

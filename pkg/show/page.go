@@ -215,7 +215,6 @@ func (p *page) Others() string {
 	return ""
 }
 
-// Unseen counts calls without a problem that the page lacks.
 func (p *page) Unseen() int {
 	switch {
 	case p.All:

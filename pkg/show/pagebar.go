@@ -28,7 +28,6 @@ type spent struct {
 	All      string
 }
 
-// Spent returns the time of all calls; nil for 0.
 func (p *page) Spent() *spent {
 	if p.account.total <= 0 {
 		return nil

@@ -66,7 +66,6 @@ func wrapped(said string, width int) string {
 	return b.String()
 }
 
-// visible counts the columns of s without colors.
 func visible(s string) int {
 	columns := utf8.RuneCountInString(s)
 	for _, color := range [...]string{red, yellow, dim, bold, plain} {

@@ -150,7 +150,6 @@ func printed(v *commonpb.AnyValue) string {
 	return ""
 }
 
-// Calls yields the calls with problems, or the others.
 func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	return func(yield func(*pageCall) bool) {
 		for rs := range p.operations {

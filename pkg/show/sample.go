@@ -41,7 +41,6 @@ type Row struct {
 	Name string `json:"name"`
 }
 
-// series holds a row's values, in milliseconds.
 type series struct {
 	each values
 	// Per call with the row.

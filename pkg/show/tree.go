@@ -139,7 +139,6 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// series reports whether trace.Fold made the span.
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
 func (n *node) longest() time.Duration {
@@ -232,7 +231,6 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// noPod stands for the pod of a call such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {

@@ -72,7 +72,6 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// distinct counts names, with 8 bytes each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

@@ -108,7 +108,6 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open keeps a segment open until another one is read.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil

@@ -124,7 +124,6 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// others returns the maximum number of simultaneous other calls.
 func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64

@@ -66,7 +66,6 @@ func New(o Options) *Timeline {
 	return t
 }
 
-// follow begins without processes.
 func (t *Timeline) follow() {
 	t.tree = tree.New(t.options.Processes)
 	t.losses = losses{limit: t.options.Operations, late: &t.stats.Late}

@@ -260,7 +260,6 @@ func (t *Timeline) Flush() []*model.Operation {
 	return t.end("in progress when cniscope exited")
 }
 
-// end closes all operations; why is what those in progress lack.
 func (t *Timeline) end(why string) []*model.Operation {
 	t.cut = why
 	closed := t.close(func(op *active.Operation) model.Closed {

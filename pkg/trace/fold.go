@@ -165,7 +165,6 @@ func series(parent []byte, children []*branch) {
 	}
 }
 
-// drop removes what its command's sums cover.
 func (b *branch) drop() {
 	b.gone = true
 	for _, child := range b.children {
@@ -229,7 +228,6 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-// common returns the group's equal attributes, without those of individual processes.
 func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
@@ -291,7 +289,6 @@ func sums(group []*branch) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// exits counts exit codes and signals. A replaced image has none.
 func exits(group []*branch) (kvs []attribute.KeyValue) {
 	counts := map[string]int{}
 	for _, b := range group {

@@ -37,7 +37,6 @@ func recorded(parent event.TraceContext) (at, bool) {
 // IDs derives ids, so a replayed recording has the exported ones. Seed is unique until a node restarts: its boot id.
 type IDs struct{ Seed string }
 
-// trace returns the id for an operation without a recorded parent.
 func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id

@@ -240,7 +240,6 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 	return r
 }
 
-// add returns nil beyond the limit.
 func (t *Tree) add(p *Process) *Process {
 	owned, n := t.owner(p)
 	if *n >= t.limit {

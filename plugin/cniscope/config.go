@@ -134,7 +134,6 @@ type configDocument struct {
 	Options  []config.Change  `json:"options"`
 }
 
-// newConfigDocument has empty lists in place of null.
 func newConfigDocument(file string, wrong, warnings []config.Problem, options []config.Change) configDocument {
 	none := []config.Problem{}
 	return configDocument{

@@ -50,10 +50,8 @@ func (c choice) String() string {
 
 func (choice) Type() string { return "string" }
 
-// Values are completed by shells.
 func (c choice) Values() []string { return c.of }
 
-// Set implements pflag.Value.
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
 		last := len(c.of) - 1
@@ -80,7 +78,6 @@ func colorFlag(root *cobra.Command) {
 
 func colorOf(cmd *cobra.Command) string { return cmd.Flag("color").Value.String() }
 
-// marked returns the command's output for text that marks its lines.
 func marked(cmd *cobra.Command) io.Writer {
 	out := cmd.OutOrStdout()
 	return show.Writer(out, terminal.ASCII(os.Getenv), terminal.Colors(colorOf(cmd), out, os.Getenv))

@@ -149,7 +149,6 @@ func (w why) unknown(ctx context.Context, r control.Reader, name string, since t
 		text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
 }
 
-// latest returns the pods of the last operations, the latest first.
 func latest(ctx context.Context, r control.Reader) (pods []string, err error) {
 	all, err := r.Operations(ctx, control.Query{Limit: 1000})
 	for _, l := range slices.Backward(all.Operations) {

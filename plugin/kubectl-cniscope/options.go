@@ -53,7 +53,6 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.AddFlagSet(kube)
 }
 
-// nodeArgs takes node/NODE arguments, as --node does.
 func (o *options) nodeArgs(_ *cobra.Command, args []string) error {
 	for _, arg := range args {
 		node, is := strings.CutPrefix(arg, "node/")

@@ -173,7 +173,6 @@ func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err e
 	return err
 }
 
-// first reports the first write.
 type first struct {
 	io.Writer
 	begun func()

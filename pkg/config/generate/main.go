@@ -34,7 +34,6 @@ func main() {
 
 const schemaFile = "configs/helm/cniscope/values.schema.json"
 
-// generated returns the files by path below root.
 func generated(root string) (map[string]string, error) {
 	explained, err := readComments(filepath.Join(root, "pkg/config"))
 	if err != nil {
@@ -133,7 +132,6 @@ func document(options []config.Entry, explained comments) string {
 	return b.String()
 }
 
-// prose joins a comment to one line of Markdown.
 func prose(lines []string) string {
 	var parts []string
 	for _, line := range lines {

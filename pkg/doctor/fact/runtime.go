@@ -72,7 +72,6 @@ func (r Runtime) command(before, after, unknown string) string {
 	return unknown
 }
 
-// unit is empty for an unknown runtime.
 func (r Runtime) unit() string {
 	name := r.Name
 	switch {

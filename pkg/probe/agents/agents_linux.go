@@ -141,7 +141,6 @@ func (a *Agents) Following() bool {
 	return len(a.peers) > 0
 }
 
-// called returns when an agent's oldest call began.
 func (a *Agents) called(process event.Process) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range a.open {

@@ -101,7 +101,6 @@ func actorOf(pid int, keyOf keys) event.Actor {
 	return event.Actor{Process: kernel.ProcessOf(key), PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
-// addressOf takes IPv4 mapped into IPv6, in network order.
 func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	var b [16]byte
 	for i, word := range address {

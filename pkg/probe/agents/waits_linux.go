@@ -39,7 +39,6 @@ type end struct {
 	searching bool
 }
 
-// peer is a process that agents wait for.
 type peer struct {
 	key      kernel.Key
 	name     string

@@ -91,7 +91,6 @@ func (b *Known) Run(ctx context.Context) {
 	}
 }
 
-// look fingerprints a file again. An unreadable file keeps its build.
 func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]

@@ -174,7 +174,6 @@ func rest() {
 	_ = unix.Nanosleep(&pause, nil)
 }
 
-// take returns the last message's time.
 func (r *reader) take(n int, now int64) (last int64) {
 	var lost uint64
 	for i := range n {

@@ -75,7 +75,6 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	}
 }
 
-// sees notes a socket; false if there is no room.
 func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {

@@ -79,7 +79,6 @@ const missingMax = 4096
 
 func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[place]int64{}} }
 
-// take returns how many earlier messages are lost.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
 	ahead := m.seq - next

@@ -93,7 +93,6 @@ func (s *streams) finish(now int64, b *event.Exit) []event.Event {
 	return []event.Event{{Time: now, Body: r}}
 }
 
-// result reads a result or an error (CNI specification, section 5).
 func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r := &event.Result{Process: p}
 	var either struct {
@@ -138,7 +137,6 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	return r
 }
 
-// routed formats a route as ip(8) does.
 func routed(r *types.Route) string {
 	if r.GW == nil {
 		return r.Dst.String()

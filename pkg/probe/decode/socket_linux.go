@@ -51,7 +51,6 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-// remote returns the other end's network and address; empty if unknown.
 func (r record) remote() (network, address string) {
 	switch r.Protocol {
 	case unix.AF_UNIX:

@@ -87,7 +87,6 @@ func texts() [512]uint8 {
 	})
 }
 
-// byNumber is a table of system calls in the kernel side.
 func byNumber(all ...map[int]uint8) (table [512]uint8) {
 	for _, values := range all {
 		for number, value := range values {

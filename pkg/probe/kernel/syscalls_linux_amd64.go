@@ -2,7 +2,6 @@ package kernel
 
 import "golang.org/x/sys/unix"
 
-// legacyCalls returns system calls that newer architectures lack.
 func legacyCalls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_OPEN: {unix.SYS_OPEN: "open"},

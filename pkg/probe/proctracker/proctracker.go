@@ -147,7 +147,6 @@ type process struct {
 	outcast bool
 }
 
-// root is an outermost run.
 type root struct {
 	key   event.Process
 	known *redact.Call

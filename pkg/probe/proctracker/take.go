@@ -58,7 +58,6 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// add returns nil if there is no room.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
@@ -172,7 +171,6 @@ func (t *Tracker) revive(p *process, now int64) {
 	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
 }
 
-// met adds a process whose start is lost or late.
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]

@@ -96,7 +96,6 @@ func serve(orders io.Reader, events, says io.Writer) error {
 	return errors.Join(s.run(ctx, cancel, c, events), c.Close())
 }
 
-// run batches events until a tick.
 func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector, to io.Writer) error {
 	var text bytes.Buffer
 	w, err := record.NewWriter(&text, record.Header{})

@@ -100,7 +100,6 @@ func (k *kernel) name(address uint64) string {
 	return string(name)
 }
 
-// Close implements io.Closer.
 func (k *kernel) Close() error {
 	return errors.Join(k.program.Close(), k.format.Close())
 }
