@@ -161,7 +161,7 @@ func (l *Locks) Wait(now int64, w *event.Wait, p *Process) {
 	if p != nil {
 		l.waits(w.Until(now), w, p)
 	}
-	if w.Error == "" {
+	if w.Error == "" && w.Path != "" {
 		h := hold{by: w.Process, since: now}
 		if p != nil {
 			h.pid, h.name, h.suspect = p.Current().PID, p.Current().Name, p.suspect()

@@ -33,3 +33,11 @@ func TestLocksAreBounded(t *testing.T) {
 		t.Errorf("%d locks that nobody has", len(l.paths))
 	}
 }
+
+func TestLocksWithoutAPathAreNotOne(t *testing.T) {
+	l := NewLocks(4, nil)
+	for _, path := range []string{"", "/run/lock"} {
+		l.Wait(1, &event.Wait{Process: "a", Kind: event.WaitLock, Path: path}, nil)
+	}
+	harness.Equal(t, len(l.paths), 1, "locks")
+}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The last sample of a frozen holder may come after the thaw: then no file freezes it any more.
@@ -19,5 +21,15 @@ func TestWhatFrozeAHolderIsKept(t *testing.T) {
 		if h := d.holders[1].during(now); h.By != sample.want {
 			t.Errorf("sample %d: %s by %q, want %q", i, h.State, h.By, sample.want)
 		}
+	}
+}
+
+// A wait that began before its process was followed has no file; that is not the root directory.
+func TestALockWithoutAFileHasNoPath(t *testing.T) {
+	d := &Decoder{}
+	for name, want := range map[string]string{"": "", "lock\x00run\x00": "/run/lock"} {
+		r := record{InsideCallEvent: &kernel.InsideCallEvent{Class: uint8(kernel.InsideClassCLASS_FLOCK)}, data: []byte(name)}
+		bodies, _ := d.lock(r)
+		harness.Equal(t, bodies[0].(*event.Wait).Path, want)
 	}
 }

@@ -80,8 +80,11 @@ func (h *holder) during(length int64) *event.Actor {
 func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	w := &event.Wait{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
-		Kind: event.WaitLock, Name: d.names[r.Nr], Path: pathOf(r.data),
+		Kind: event.WaitLock, Name: d.names[r.Nr],
 		Error: errno(r.Ret), Holder: d.holders[r.Thread].during(int64(r.H.Time - r.Start)),
+	}
+	if len(r.data) > 0 {
+		w.Path = pathOf(r.data)
 	}
 	delete(d.holders, r.Thread)
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_FLOCK {
