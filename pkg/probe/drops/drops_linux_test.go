@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -321,6 +322,44 @@ func TestOnlyThePodsOwnPacketsAreTold(t *testing.T) {
 	if none := s.Seen(s.other.Namespace); len(none) != 0 {
 		t.Errorf("of a pod that is not followed: %+v", none)
 	}
+}
+
+// A pod that floods has no more room than others, and what it names on the way is cleaned.
+func TestAPodThatFloods(t *testing.T) {
+	harness.Root(t)
+	harness.Slow(t)
+	s := newScene(t)
+	s.node.run("ip link set pod down", "ip link set pod name \"$(printf 'a\\033[1m;$(x)')\" up", "nft 'add table inet np; add chain inet np fw { type filter hook forward priority 0; policy drop; }'")
+	for i := range 3 * most * most {
+		s.pod.try("tcp", fmt.Sprintf("10.99.1.%d:%d", 2+i%100, 1+i))
+	}
+	count := func(m *ebpf.Map) (n int) {
+		kernel.Each(m, func(*flow, *uint64) { n++ })
+		return n
+	}
+	harness.Eventually(t, func() error {
+		if n, seen := count(s.objects.Flows), s.Seen(s.pod.Namespace); n < 64 || len(seen) == 0 || seen[0].Count < 64 {
+			return fmt.Errorf("%d flows, %+v", n, seen)
+		}
+		return nil
+	})
+	if n := count(s.objects.Flows); n > 64+2+runtime.NumCPU() { // and its two addresses
+		t.Errorf("%d flows of one pod", n)
+	}
+	for _, d := range s.Seen(s.pod.Namespace) {
+		if strings.Contains(d.Device, "\033") {
+			t.Errorf("%q", d.Device)
+		}
+	}
+	s.Forget(s.pod.Namespace)
+	harness.Eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := count(s.objects.Flows); n > 0 || s.drop != nil {
+			return fmt.Errorf("%d flows, observed: %v", n, s.drop != nil)
+		}
+		return nil
+	})
 }
 
 func TestDropsAreObservedOnlyWhileAPodWaits(t *testing.T) {
