@@ -96,7 +96,7 @@ func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
 
 // The waterfall on the first page is what the command above it draws, shortened.
 func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
-	t.Setenv("COLUMNS", "120")
+	t.Setenv("COLUMNS", "")
 	drawn, _, err := cniscope(t, "show", "--color", "never", threePods)
 	harness.Check(t, err)
 	picture := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(document(t, "README.md"))
@@ -113,7 +113,7 @@ func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
 // What commands of docs/tutorial.md print is below them; make golden writes it.
 func TestGoldenTutorial(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
-	t.Setenv("COLUMNS", "120")
+	t.Setenv("COLUMNS", "")
 	part := regexp.MustCompile("(?s)(    bin/cniscope (show [^\n|]*)(\\| head -(\\d))?\n\n<!-- generated: its output -->\n```\n).*?(```\n<!-- end -->)")
 	generated(t, "docs/tutorial.md", part, func(part []string) string {
 		drawn, _, err := cniscope(t, strings.Fields(strings.ReplaceAll(part[2], "examples/", "../../examples/"))...)

@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 			".summary.json": {format: "json", color: "never", summary: true},
 		} {
 			t.Run(name+ending, func(t *testing.T) {
-				t.Setenv("COLUMNS", "120")
+				t.Setenv("COLUMNS", "")
 				t.Setenv("LC_ALL", "C.UTF-8")
 				var out bytes.Buffer
 				harness.Check(t, showFile(t.Context(), &out, io.Discard, file, o))

@@ -52,7 +52,7 @@ const threePods = recordings + "/three-pods.rec"
 
 // What the node has kept is drawn as a recording of it would be.
 func TestShowLastDrawsWhatWasKept(t *testing.T) {
-	t.Setenv("COLUMNS", "120")
+	t.Setenv("COLUMNS", "")
 	dir := spooled(t, threePods)
 	for _, args := range [][]string{
 		{"--format", "json"},

@@ -37,7 +37,7 @@ func TestVerdictsAreDocumented(t *testing.T) {
 // Each picture of docs/verdicts.md is the beginning of what `cniscope show` draws of that call; make golden writes it.
 func TestGoldenPicturesOfVerdicts(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
-	t.Setenv("COLUMNS", "120")
+	t.Setenv("COLUMNS", "")
 	recorded := harness.Must(filepath.Glob("../../pkg/judge/testdata/*.rec.gz"))(t)
 	var calls []string
 	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
