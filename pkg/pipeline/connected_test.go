@@ -191,7 +191,7 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 		says string
 	}{
 		"drops":                             {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
-		"what the ADD set is gone":          {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32 is gone"},
+		"what the ADD set is gone":          {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32, which the pod's ADD set, is gone"},
 		"the DEL deletes what a look finds": {look(event.Look{}), slices.Insert(plugin(20*s, "d", "DEL"), 3, while), ""},
 		"the pod is deleted":                {drops, plugin(20*s, "d", "DEL"), "no connection came within 20s"},
 		"cniscope ends":                     {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
