@@ -325,17 +325,6 @@ func TestRequestsGrowAgain(t *testing.T) {
 	harness.EqualSlices(t, sizes, []int{8, 4, 2, 1, 1, 2, 4})
 }
 
-func TestASpoolThatCannotBeReadIsSaid(t *testing.T) {
-	s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
-	harness.Check(t, s.Close())
-	story(t, sender(func(context.Context, [][]byte) error { return nil }), Options{Spool: s}, func(t *testing.T, q *Queue) {
-		add(t, q, "a")
-		if s := goesOn(q); s.Sent != 1 || s.SpoolError == "" {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
 func TestTheSenderBeforeEndsAfterItsLastRequest(t *testing.T) {
 	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
 		first, second := newGate(), newGate()
