@@ -116,8 +116,8 @@ func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	switch {
 	case f.Folder.Err != nil || !r.Containerd():
 	case folder.Missing:
-		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no directory %s: containerd stops when its CNI directory "+
-			"is removed", folder.Dir))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no directory %s: containerd stops when its CNI "+
+			"directory is removed", folder.Dir))
 		finding.Remedy = folderAgain(r)
 	case !r.Began.IsZero() && folder.Made.After(r.Began):
 		finding.Evidence = append(finding.Evidence, fact.Sayf("directory %s was made again at %s, after containerd started: "+

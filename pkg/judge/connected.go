@@ -125,7 +125,8 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 	add(LateNoNeighbour, len(t.Silent) > 0, "%s did not answer ARP", strings.Join(t.Silent, ", "))
 	add(LateNoRoute, t.Unroutable > 0, "the pod had no route for %d packets", t.Unroutable)
 	add(LateUnreachable, t.Unreached > 0,
-		"ICMP reported %d times that a destination is unreachable: a policy rejects it, or a router has no route", t.Unreached)
+		"ICMP reported %d times that a destination is unreachable: a policy rejects it, or a router has no route",
+		t.Unreached)
 	perhaps := ": a policy may drop it, its Service may have no rules yet, or no host has the address"
 	if explained {
 		perhaps = ""

@@ -115,10 +115,10 @@ func isIn(place string, functions []string) bool {
 const (
 	unspecified = "NOT_SPECIFIED"
 	allow       = "check the NetworkPolicies of the pod's namespace; find the rule by "
-	blackholes  = "run ip route show table all type blackhole (IPv6: ip -6 route); delete that route (ip route del), and " +
-		"read the log of the agent that set it"
-	programs = "run bpftool net show dev DEVICE, then tc filter show dev DEVICE ingress and egress, to find the program; " +
-		"read the log of its agent"
+	blackholes  = "run ip route show table all type blackhole (IPv6: ip -6 route); delete that route (ip route del), " +
+		"and read the log of the agent that set it"
+	programs = "run bpftool net show dev DEVICE, then tc filter show dev DEVICE ingress and egress, to find the " +
+		"program; read the log of its agent"
 )
 
 func dropKinds() []dropKind {

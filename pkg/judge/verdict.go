@@ -13,8 +13,8 @@ import (
 // rules are in order of preference: the special before the general.
 func rules() []rule {
 	return []rule{
-		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
-		polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
+		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended,
+		iptablesRetry, polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
 		networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
 	}
 }

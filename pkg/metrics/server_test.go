@@ -57,7 +57,8 @@ func TestServer(t *testing.T) {
 			if test.header != "" {
 				r.Header.Set("X-Long", test.header)
 			}
-			answer := harness.Must(http.DefaultClient.Do(r))(t)
+			answer, err := http.DefaultClient.Do(r)
+			harness.Check(t, err)
 			defer answer.Body.Close()
 			body, _ := io.ReadAll(answer.Body)
 			if answer.StatusCode != test.status || !strings.Contains(string(body), test.body) {

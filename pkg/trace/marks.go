@@ -81,7 +81,8 @@ func (w *writer) step(where at, name string, s *model.Step, end int64) *tracepb.
 	id := w.ids.span(where.trace, "step "+string(s.Process), s.Started)
 	span := w.span(where, id, w.names.Limit(name, "step"), s.Started, end, attr.KindStep)
 	add(span, attr.Step(string(s.Kind)), semconv.ProcessCommand(s.Name))
-	add(span, semconv.ProcessPID(int(s.PID)), semconv.ProcessParentPID(int(s.ParentPID)), semconv.ProcessExitCode(int(s.Code)))
+	add(span, semconv.ProcessPID(int(s.PID)), semconv.ProcessParentPID(int(s.ParentPID)))
+	add(span, semconv.ProcessExitCode(int(s.Code)))
 	add(span, nonZero(
 		attr.Signal(s.Signal), attr.CPUMS(time.Duration(s.Used.CPU)), attr.RunDelayMS(time.Duration(s.Used.RunDelay)),
 	)...)

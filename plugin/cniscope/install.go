@@ -154,7 +154,8 @@ type planDocument struct {
 }
 
 func newPlanDocument(p *install.Plan) planDocument {
-	return planDocument{"cniscope.dev/install/v1", p.Changes(), append([]install.Step{}, p.Steps...), append([]string{}, p.Notes...)}
+	steps, notes := append([]install.Step{}, p.Steps...), append([]string{}, p.Notes...)
+	return planDocument{"cniscope.dev/install/v1", p.Changes(), steps, notes}
 }
 
 func notes(out io.Writer, notes []string) error {

@@ -144,8 +144,8 @@ func (w why) unknown(ctx context.Context, r control.Reader, name string, since t
 	if len(pods) > 0 {
 		said = "the latest that there are: " + digest.Some(pods, podsNamed)
 	}
-	return fmt.Errorf("no operation of pod %s is remembered since %s; %s (was it on another node, or has it hostNetwork?); run cniscope doctor "+
-		"if its sandbox does not start",
+	return fmt.Errorf("no operation of pod %s is remembered since %s; %s (was it on another node, or has it "+
+		"hostNetwork?); run cniscope doctor if its sandbox does not start",
 		text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
 }
 

@@ -42,7 +42,7 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 		Example: `  kubectl cniscope debug node/node-7 --for 5m
   kubectl cniscope debug node/node-7 --pod shop/web-0
   kubectl cniscope debug node/node-7 -- doctor`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			switch _, ofNode := nodeName(strings.Join(args[:min(1, len(args))], "")); {
 			case !ofNode || len(args) > 2 || len(args) == 2 && args[1] != fleet.Doctor:
 				return usageError{errors.New("debug needs node/NODE, and accepts -- doctor")}

@@ -50,7 +50,8 @@ type Watch struct {
 // Open takes the inode number of the node's network namespace.
 func Open(node uint32) (_ *Watch, err error) {
 	w := &Watch{
-		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{}, names: new(symbols.Table),
+		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
+		names: new(symbols.Table),
 	}
 	defer func() {
 		if err != nil {

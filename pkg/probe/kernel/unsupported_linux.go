@@ -73,8 +73,10 @@ func (s *Side) withholds(o Options) error {
 			Remedy: "run cniscope there (hostPID of a pod), or " + unlock,
 		}
 	}
-	for _, feature := range []string{"standard input and output of what a process with more than 64 open files starts", "starts of sandboxes"} {
-		s.Missing = append(s.Missing, &event.Degraded{Feature: feature, Reason: "under lockdown=confidentiality that needs Linux 6.2"})
+	const files = "standard input and output of what a process with more than 64 open files starts"
+	for _, feature := range []string{files, "starts of sandboxes"} {
+		reason := "under lockdown=confidentiality that needs Linux 6.2"
+		s.Missing = append(s.Missing, &event.Degraded{Feature: feature, Reason: reason})
 	}
 	return nil
 }
