@@ -70,7 +70,7 @@ func TestWhatALivingPodLost(t *testing.T) {
 		cause, absent string
 	}{
 		{"rule-0", []rig.Plugin{bridge, rig.Test("router")}, noRule, noRule, "rule from %s/32 lookup 4711, which the pod's ADD set, is gone", "ManageForeignRoutingPolicyRules=no", "gone", ""},
-		{"route-0", []rig.Plugin{bridge, rig.Test("router")}, func(string) { s.run("ip", "route", "flush", "table", "4711") }, noRule, "route %s/32 table 4711 is gone", "ManageForeignRoutes=no", "gone", "rule from"},
+		{"route-0", []rig.Plugin{bridge, rig.Test("router")}, func(string) { s.run("ip", "route", "flush", "table", "4711") }, noRule, "route %s/32 table 4711, which the pod's ADD set, is gone", "ManageForeignRoutes=no", "gone", "rule from"},
 		{"undone-0", []rig.Plugin{bridge, rig.Test("undoes")}, nil, nil, "", "", "idle", ""},
 		{"ports-0", []rig.Plugin{bridge, rig.Portmap()}, flush, nil, "chain CNI-DN-", "FlushAllOnReload=no", "gone", ""},
 		{"kept-0", []rig.Plugin{bridge, rig.Portmap()}, nil, nil, "", "", "idle", ""},

@@ -41,7 +41,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		tries            func(netns string)
 	}{
 		{"prompt-0", "", "", nil},
-		{"idle-0", "cause=idle", "tried nothing before", func(string) {}},
+		{"idle-0", "cause=idle", "tried no connection before", func(string) {}},
 		{"arp-0", "cause=arp", nobody.String() + " did not answer ARP", func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80")) }},
 		{"refused-0", "cause=refused", "failed at once", func(netns string) {
 			for range 3 {
