@@ -115,7 +115,7 @@ func newScene(t *testing.T) *scene {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go s.Run(ctx)
-	s.Follow(s.pod.Namespace, []string{"10.99.0.2/24", "fd99:0::2"}, clock.Monotonic()+int64(time.Minute))
+	s.Follow(s.pod.Namespace, []string{"10.99.0.2/24", "fd99:0::2"}, clock.Monotonic()+int64(time.Hour))
 	return s
 }
 
