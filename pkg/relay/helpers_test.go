@@ -95,7 +95,8 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 		request.Header.Set(string(name), string(value))
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer := harness.Must(client.Do(request))(t)
+	answer, err := client.Do(request)
+	harness.Check(t, err)
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)
