@@ -1,9 +1,12 @@
 package install
 
 import (
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -160,4 +163,13 @@ func (n *node) is(what, want string) {
 			n.Logf("%.1000s", line)
 		}
 	}
+}
+
+func TestTheStartOfContainerdIsInUTC(t *testing.T) {
+	l := harness.Must(net.Listen("unix", filepath.Join(t.TempDir(), "socket")))(t)
+	defer l.Close()
+	pid, since, err := running(t.Context(), l.Addr().String())
+	harness.Check(t, err)
+	harness.Equal(t, pid, os.Getpid())
+	harness.Equal(t, since.Location(), time.UTC)
 }

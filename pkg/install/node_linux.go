@@ -74,7 +74,7 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	defer conn.Close()
 	pid = anchor.Peer(conn)
 	started, err = procfs.Started(pid)
-	return pid, started, err
+	return pid, started.UTC(), err
 }
 
 func configOf(pid int) string {

@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,11 +10,7 @@ import (
 
 // Only a terminal that knows colors gets them, unless they are asked for.
 func TestColors(t *testing.T) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer master.Close()
+	master := harness.Terminal(t)
 	for _, tt := range []struct {
 		flag, name, value string
 		out               io.Writer

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -151,4 +152,25 @@ func TestEachProblemIsFollowedOnce(t *testing.T) {
 	harness.Equal(t, strings.Join(pods, " "), "shop/web bank/web shop/late", "it followed")
 	cancel()
 	<-done
+}
+
+// Each row is a command line with its exit code and its error.
+func TestCommandLines(t *testing.T) {
+	for args, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"nope":              {2, `unknown command "nope"` + "\nTry 'cniscope-reader --help'"},
+		"":                  {2, "cniscope-reader needs a command"},
+		"ask nope":          {2, "ask: want one of calls, "},
+		"ask calls --nope":  {2, "unknown flag: --nope"},
+		"ask calls --since": {2, "flag needs an argument: --since"},
+		"serve nope":        {2, `serve takes no arguments, got "nope"`},
+	} {
+		cmd := rootCmd()
+		cmd.SetArgs(strings.Fields(args))
+		err := cmd.ExecuteContext(t.Context())
+		harness.Equal(t, exitCode(err), c.code, args)
+		harness.Says(t, fmt.Sprint(err), c.says)
+	}
 }

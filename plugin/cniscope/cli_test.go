@@ -69,6 +69,7 @@ func TestCommandLines(t *testing.T) {
 		{"__complete diff ", 0, "rec\ngz\n"},
 		{"__complete show ", 0, "rec\ngz\n"},
 		{"-V", 0, "cniscope "},
+		{"show " + threePods, 0, "\n  2026-11-20 18:05:42.825Z"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := strings.Split(c.args, " ")
@@ -83,6 +84,19 @@ func TestCommandLines(t *testing.T) {
 			harness.Equal(t, code, c.code, err)
 			harness.Says(t, out+diagnostics+fmt.Sprint(err), c.says)
 		})
+	}
+}
+
+// Pages and recordings are refused for a terminal.
+func TestTerminalsGetNoFiles(t *testing.T) {
+	terminal := harness.Terminal(t)
+	for _, args := range []string{"show --html /not/there", "record - --config /not/there", "record - --etl"} {
+		cmd := rootCmd()
+		cmd.SetArgs(strings.Fields(args))
+		cmd.SetOut(terminal)
+		err := cmd.ExecuteContext(t.Context())
+		harness.Says(t, fmt.Sprint(err), "standard output: redirect it to a file")
+		harness.Equal(t, exitCode(err), 2, args)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beProgram) != "" {
 		os.Exit(execute())
 	}
+	time.Local = time.FixedZone("elsewhere", 5*3600+1800) // outputs are in UTC
 	os.Exit(harness.Host(m))
 }
 

@@ -196,6 +196,9 @@ func TestRecord(t *testing.T) {
 	kubectl(t, config, "record", "node/node-003", "-o", file+".gz").want(t, 0, "node-003")
 	kubectl(t, config, "record", "node-003", "-o", file).want(t, 1, "for a node, say node/node-003")
 	kubectl(t, config, "record", "web-0", "--for", "1h").want(t, 2, "up to 10m")
+	var said bytes.Buffer
+	code := execute([]string{"kubectl-cniscope", "--kubeconfig", config, "record", "web-0", "-o", "-"}, harness.Terminal(t), &said)
+	ran{said: said.String(), code: code}.want(t, 2, "standard output: redirect it to a file")
 }
 
 func TestCompletion(t *testing.T) {

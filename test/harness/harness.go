@@ -49,6 +49,17 @@ func Root(t testing.TB) {
 	}
 }
 
+// Terminal returns a terminal, and skips the test where there is none.
+func Terminal(t testing.TB) *os.File {
+	t.Helper()
+	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // Slow skips the test with -short, which `make check` sets. `make test-slow` runs it.
 func Slow(t testing.TB) {
 	t.Helper()
