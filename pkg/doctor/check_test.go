@@ -193,7 +193,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"1 address of network pods leased by host-local to removed sandboxes, of 254 in all; the oldest for 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"1 address of network pods leased to removed sandboxes by host-local, of 254 in all that it leased; the oldest for 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

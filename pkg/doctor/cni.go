@@ -71,7 +71,7 @@ func unwatched(f *fact.Facts) []string {
 	if r.Containerd() {
 		return []string{"containerd stops when that directory is removed, and watches a new one only after its next start"}
 	}
-	return []string{fact.Sayf("%s reads it (path from %s)", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
+	return []string{fact.Sayf("%s reads it; the path comes from %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
 
 func problems(d fact.Folder) (said []string) {
@@ -193,9 +193,9 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 			"the directory has: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
 		}, loadError(f)...),
 		Remedy: []string{
-			fact.Sayf("make containerd read it again, as it does when a file is removed: touch %s/.reload && rm %s/.reload",
+			fact.Sayf("remove a file, so that containerd reads the directory again: touch %s/.reload && rm %s/.reload",
 				dir, dir),
-			"have its writer write the file in that directory, not move it there",
+			"make the CNI installer write the file in that directory: containerd overlooks a file that is moved there",
 		},
 	}}, nil
 }

@@ -72,7 +72,7 @@ func noRuntime() Finding {
 		Level: Problem, Summary: "no container runtime found on this node",
 		Evidence: []string{
 			"none of these sockets exists: " + fact.List(runtime.Sockets()),
-			"no usual directory has a runtime's program",
+			"no usual directory contains the program of a container runtime",
 		},
 		Remedy: []string{"install a container runtime; if one listens elsewhere, set [runtime] socket " +
 			"to its path"},

@@ -71,12 +71,12 @@ func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 }
 
 func (r *Reader) readHeader() error {
-	const remedy = "make one with `cniscope record FILE`"
+	const remedy = "make a recording with `cniscope record FILE`"
 	if !r.lines.Scan() {
 		if err := r.lines.Err(); err != nil {
-			return fmt.Errorf("%w: %w: %s", ErrNotRecording, err, remedy)
+			return fmt.Errorf("%w: %w; %s", ErrNotRecording, err, remedy)
 		}
-		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
+		return fmt.Errorf("%w: it is empty; %s", ErrNotRecording, remedy)
 	}
 	r.line++
 	var is struct {
@@ -84,7 +84,7 @@ func (r *Reader) readHeader() error {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(r.lines.Bytes(), &is); err != nil || is.Format != format || is.Version < 1 {
-		return fmt.Errorf("%w: its first line is not a recording's header: %s", ErrNotRecording, remedy)
+		return fmt.Errorf("%w: its first line is not a recording's header; %s", ErrNotRecording, remedy)
 	}
 	if is.Version > Version {
 		return fmt.Errorf("%w: it has version %d and this cniscope reads up to %d: read it with a newer one",

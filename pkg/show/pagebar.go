@@ -49,7 +49,7 @@ func (p *page) Spent() *spent {
 		at += what.Share
 	}
 	if rest := restOf(all); rest != "" {
-		s.Rest = "Not slow: " + rest
+		s.Rest = "Other time: " + rest
 	}
 	if more := len(s.Lost) - causesFirst; more > 1 {
 		few := s.Lost[causesFirst:]

@@ -38,7 +38,7 @@ func (a Asked) From() string {
 	case a.Key != "":
 		return Sayf("so says %s in its configuration", a.Key)
 	}
-	return Sayf("cniscope knows this address of %s", a.Plugin)
+	return Sayf("it is the usual address of the agent of %s", a.Plugin)
 }
 
 // Reach is the result of looking for an agent.
