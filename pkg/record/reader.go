@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -29,12 +30,25 @@ type Reader struct {
 	file      disk.File
 }
 
-// NewReader reads the header. It fails with ErrNotRecording or ErrNewer.
-func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
+// Format makes a recording of another file's bytes. It returns nil for bytes that it does not recognise.
+type Format func(in *bufio.Reader) (io.Reader, error)
 
-func newReader(in io.Reader, name string) (*Reader, error) {
+// NewReader reads the header. It fails with ErrNotRecording, ErrNewer, or a Format's error.
+func NewReader(in io.Reader, others ...Format) (*Reader, error) { return newReader(in, "", others) }
+
+func newReader(in io.Reader, name string, others []Format) (*Reader, error) {
 	r := &Reader{name: name}
-	plain, err := decompress(in)
+	buffered := bufio.NewReader(in)
+	for _, other := range others {
+		made, err := other(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", cmp.Or(name, "standard input"), err)
+		}
+		if made != nil {
+			buffered = bufio.NewReader(made)
+		}
+	}
+	plain, err := decompress(buffered)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", place(name, 1), ErrNotRecording, err)
 	}
@@ -48,8 +62,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 }
 
 // decompress recognizes gzip by the first bytes (RFC 1952), whatever the file's name.
-func decompress(in io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReader(in)
+func decompress(buffered *bufio.Reader) (io.Reader, error) {
 	magic, err := buffered.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

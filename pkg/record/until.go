@@ -12,9 +12,11 @@ import (
 
 // Open opens a recording and reads it until ctx ends, even a pipe without a writer. Errors are as of NewReader,
 // or wrap ctx's cause.
-func Open(ctx context.Context, path string) (*Reader, error) { return open(ctx, disk.System(), path) }
+func Open(ctx context.Context, path string, others ...Format) (*Reader, error) {
+	return open(ctx, disk.System(), path, others...)
+}
 
-func open(ctx context.Context, on disk.FS, path string) (*Reader, error) {
+func open(ctx context.Context, on disk.FS, path string, others ...Format) (*Reader, error) {
 	type opened struct {
 		file disk.File
 		err  error
@@ -32,7 +34,7 @@ func open(ctx context.Context, on disk.FS, path string) (*Reader, error) {
 	if o.err != nil {
 		return nil, fmt.Errorf("cannot read the recording: %w", o.err)
 	}
-	r, err := newReader(Until(ctx, o.file), text.Clean(path, maxString))
+	r, err := newReader(Until(ctx, o.file), text.Clean(path, maxString), others)
 	if err != nil {
 		return nil, errors.Join(err, o.file.Close())
 	}

@@ -46,14 +46,15 @@ type Recording struct {
 	skipped   int      // events of unknown kinds
 	said      []string // remarks about its header
 	truncated error    // why reading ended early, or nil
+	lost      string   // what a trace of Windows lacks
 }
 
 // open opens an untrusted file. Read errors after ctx ends wrap its cause.
-func open(ctx context.Context, path string) (reader *record.Reader, err error) {
+func open(ctx context.Context, path string, others ...record.Format) (reader *record.Reader, err error) {
 	if path == "-" {
-		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
+		reader, err = record.NewReader(record.Until(ctx, os.Stdin), others...)
 	} else {
-		reader, err = record.Open(ctx, path)
+		reader, err = record.Open(ctx, path, others...)
 	}
 	if err == nil {
 		reader.Bound(record.MaxBytes, record.MaxEvents)
@@ -67,7 +68,8 @@ func Load(ctx context.Context, path string, o Options) (_ *Recording, err error)
 	limit := o.watch()
 	reading, cancel := context.WithDeadlineCause(ctx, limit.until, limit.late())
 	defer cancel()
-	reader, err := open(reading, path)
+	trace := &windowsTrace{}
+	reader, err := open(reading, path, trace.recording)
 	if late := (lateError{}); errors.As(err, &late) {
 		return nil, fmt.Errorf("cannot read %s: no data for %s; check that a program writes into it, "+
 			"or wait longer with --timeout", path, limit.flag)
@@ -76,7 +78,11 @@ func Load(ctx context.Context, path string, o Options) (_ *Recording, err error)
 		return nil, err
 	}
 	defer reader.Close()
-	return o.judged(ctx, reader, limit)
+	r, err := o.judged(ctx, reader, limit)
+	if err == nil {
+		r.truncated, r.lost = cmp.Or(r.truncated, trace.truncated), trace.lost
+	}
+	return r, err
 }
 
 // Guard turns a panic over a recording into an error. Defer it.
@@ -240,6 +246,9 @@ func (r *Recording) Remarks() (all []string) {
 	}
 	if r.truncated != nil {
 		all = append(all, r.truncated.Error())
+	}
+	if r.lost != "" {
+		all = append(all, r.lost)
 	}
 	if r.large > 0 {
 		all = append(all, fmt.Sprintf("%d operations with more than %d MiB of spans were left out", r.large, largestKept>>20))

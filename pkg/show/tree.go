@@ -234,10 +234,8 @@ func plural(n int, thing string) string {
 const noPod = "no pod"
 
 func pod(call *node) string {
-	if name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey); name != "/" {
-		return name
-	}
-	return noPod
+	name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey)
+	return cmp.Or(strings.TrimPrefix(name, "/"), noPod) // a trace may lack the namespace
 }
 
 func what(call *node) string {

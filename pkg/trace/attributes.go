@@ -167,7 +167,7 @@ func aboutStack(stack []event.Frame) []attribute.KeyValue {
 }
 
 func aboutRun(run *model.Run) []attribute.KeyValue {
-	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
+	return nonZero(attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin))
 }
 
 // callErrorType returns one of few values. failed is the run that failed, or nil.

@@ -2,6 +2,7 @@
 package trace
 
 import (
+	"cmp"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -66,7 +67,7 @@ func (w *writer) call(call *model.Call) {
 	verdict := w.j.Calls[call]
 	where.attributes = keyValues(aboutCall(call))
 	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
-	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, attr.KindCall)
+	s := w.span(where, id, "CNI "+cmp.Or(call.Command, "call"), call.Start, call.End, attr.KindCall)
 	s.Links = links
 	add(s, aboutTime(verdict)...)
 	add(s, aboutLoss(w.op)...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -21,7 +22,7 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 			kind = attr.KindDelegate
 		}
 		run = im
-		name = w.names.Limit(im.Run.Plugin, "plugin") + " " + im.Run.Command
+		name = strings.TrimSpace(w.names.Limit(im.Run.Plugin, "plugin") + " " + im.Run.Command)
 	}
 	s := w.span(where, w.ids.span(where.trace, string(im.Process), im.Start), name, im.Start, im.End, kind)
 	add(s, aboutRun(run.Run)...)

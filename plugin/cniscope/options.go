@@ -68,7 +68,7 @@ func formatFlag(cmd *cobra.Command, format *string, more ...string) {
 }
 
 func recordingFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"rec", "gz"}, cobra.ShellCompDirectiveFilterFileExt
+	return []string{"rec", "gz", "etl"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 func colorFlag(root *cobra.Command) {

@@ -25,7 +25,7 @@ func Recorded() []Provider {
 		{"Microsoft-Windows-Host-Network-Management", guid(0x93f693dc, 0x9163, 0x4dee, 0xaf64, 0xd855218af242), all},
 		{"Microsoft-Windows-Overlay-HNSPlugin", guid(0x564368d6, 0x577b, 0x4af5, 0xad84, 0x1c54464848e6), all},
 		{"Microsoft-Windows-WMI-Activity", guid(0x1418ef04, 0xb0b4, 0x4623, 0xbf7e, 0xd74ab47bbdaa), all},
-		{"ContainerD", guid(0x2acb92c0, 0xeb9b, 0x571a, 0x69cf, 0x8f3410f383ad), all},
+		{"ContainerD", ContainerD, all},
 	}
 }
 

@@ -47,8 +47,8 @@ type Record struct {
 	CPU      uint16
 	// Pointer is the pointer size in Payload: 4 or 8.
 	Pointer int
-	// Payload is valid until the next record.
-	Payload []byte
+	// Payload is valid until the next record, like Schema, a TraceLogging event's fields.
+	Payload, Schema []byte
 }
 
 // NoPID marks an unknown process.

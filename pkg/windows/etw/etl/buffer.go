@@ -69,6 +69,7 @@ const (
 	groupProcess = 3 // EVENT_TRACE_GROUP_PROCESS
 	// EVENT_HEADER_FLAG_EXTENDED_INFO: items precede the payload.
 	eventExtended = 1
+	itemSchema    = 11 // EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL
 )
 
 // next returns the first record's length, 0 if unreadable. ok is false for others, such as WPP messages.
@@ -171,6 +172,9 @@ func manifest(b []byte, r *etw.Record) bool {
 		item := (8 + int(le.Uint16(r.Payload[6:])) + 7) &^ 7
 		if item > len(r.Payload) {
 			return false
+		}
+		if le.Uint16(r.Payload[2:]) == itemSchema {
+			r.Schema = r.Payload[8 : 8+int(le.Uint16(r.Payload[6:]))]
 		}
 		r.Payload = r.Payload[item:]
 	}

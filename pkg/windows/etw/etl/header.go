@@ -88,3 +88,15 @@ func fileTime(t int64) time.Time {
 	since := t - to1970
 	return time.Unix(since/10_000_000, since%10_000_000*100).UTC()
 }
+
+// Magic is how many bytes Is needs.
+const Magic = sizeofBuffer + 8
+
+// Is reports whether a file begins like a trace: a buffer whose first record is a header.
+func Is(begin []byte) bool {
+	if len(begin) < Magic {
+		return false
+	}
+	b := begin[sizeofBuffer:]
+	return (b[2] == typeSystem32 || b[2] == typeSystem64) && b[3]&flagHeader != 0 && b[6] == 0 && b[7] == 0
+}
