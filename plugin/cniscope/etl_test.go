@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -53,5 +55,44 @@ func TestATraceThatCannotBeRecordedLeavesNothing(t *testing.T) {
 	}
 	if kept, _ := os.ReadFile(path); string(kept) != "kept" {
 		t.Error("it was replaced")
+	}
+}
+
+func TestATraceIsDrawn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "incident.bin") // its name says nothing
+	whole := etwtest.Seed().Bytes()
+	harness.Check(t, os.WriteFile(path, whole, 0o600))
+	for _, output := range [][]string{nil, {"--summary"}, {"--html"}, {"-o", "json"}} {
+		out, diagnostics, err := cniscope(t, append([]string{"show", path}, output...)...)
+		if err != nil || diagnostics != "" {
+			t.Fatalf("%v: %v %s", output, err, diagnostics)
+		}
+		if len(output) == 0 {
+			want := harness.Must(os.ReadFile("testdata/seed.etl.txt"))(t)
+			harness.Equal(t, out, string(want), "the seed")
+		}
+	}
+	harness.Check(t, os.WriteFile(path, whole[:len(whole)-100], 0o600))
+	out, diagnostics, err := cniscope(t, "show", path)
+	harness.Says(t, out+diagnostics, "CNI call", "the trace is cut off or broken at byte")
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(path, whole[:300], 0o600))
+	_, _, err = cniscope(t, "show", path)
+	if format := (*etl.FormatError)(nil); !errors.As(err, &format) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Real traces, outside the repository; none has a container runtime.
+func TestATraceOfAnotherMachineSaysWhatIsInIt(t *testing.T) {
+	files, _ := filepath.Glob("../../../shared/etl/*.etl*")
+	if len(files) == 0 {
+		t.Skip("the recordings are not in the repository")
+	}
+	for _, file := range files {
+		path := filepath.Join(t.TempDir(), "trace.etl")
+		harness.Check(t, os.WriteFile(path, etwtest.Unpacked(t, file), 0o600))
+		_, _, err := cniscope(t, "show", path)
+		harness.Says(t, fmt.Sprint(err), "the trace has no CNI call, because containerd.exe did not run in it; it has ", "processes")
 	}
 }

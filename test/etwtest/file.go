@@ -123,14 +123,23 @@ func full(r etw.Record, marker uint16, more []byte) []byte {
 func Event64(r etw.Record, items ...int) []byte {
 	var extended []byte
 	for i, n := range items {
-		more := uint16(0)
-		if i < len(items)-1 {
-			more = 1
-		}
-		extended = align(append(extended, Payload(8, Fields{uint16(0), uint16(1), more, uint16(n), make([]byte, n)})...))
+		extended = append(extended, item(1, i < len(items)-1, make([]byte, n))...)
 	}
+	return event64(r, extended)
+}
+
+// item returns an EVENT_HEADER_EXTENDED_DATA_ITEM; more: another follows.
+func item(kind uint16, more bool, data []byte) []byte {
+	linkage := uint16(0)
+	if more {
+		linkage = 1
+	}
+	return align(Payload(8, Fields{uint16(0), kind, linkage, uint16(len(data)), data}))
+}
+
+func event64(r etw.Record, extended []byte) []byte {
 	flags := uint16(0x40)
-	if len(items) > 0 {
+	if len(extended) > 0 {
 		flags |= 1
 	}
 	return align(Payload(8, Fields{

@@ -11,7 +11,7 @@ import (
 type Node struct {
 	kernel, system [][]byte
 	lives          map[uint32]etw.Process
-	other          [][]byte
+	log            [][]byte
 }
 
 const (
@@ -58,19 +58,27 @@ func (n *Node) Ended(at int64, pid, code uint32) {
 	n.system = append(n.system, Entry(Record(p)))
 }
 
-// Said adds a provider's event.
-func (n *Node) Said(at int64, r etw.Record) {
-	r.Time = nodeBegan + at*ticksOfMS
-	n.other = append(n.other, Event64(r))
+// Log adds a line of containerd's log, with its error.
+func (n *Node) Log(at int64, message, err string) {
+	schema := Payload(8, Fields{uint16(0), []byte{0}, ANSI("LogrusMessage")})
+	for _, name := range []string{"Message", "error"} {
+		schema = append(schema, Payload(8, Fields{ANSI(name), []byte{0x82, 35}})...)
+	}
+	n.log = append(n.log, event64(etw.Record{
+		Provider: etw.ContainerD, Time: nodeBegan + at*ticksOfMS, Payload: Payload(8, Fields{ANSI(message), ANSI(err)}),
+	}, item(11, false, schema)))
 }
 
-// Bytes returns the trace.
-func (n *Node) Bytes() []byte {
+// File returns the trace.
+func (n *Node) File() File {
 	return File{
 		Began: uint64(nodeBegan), Start: uint64(nodeStart), Compress: true,
-		Buffers: [][]byte{slices.Concat(n.system...), slices.Concat(n.kernel...), slices.Concat(n.other...)},
-	}.Bytes()
+		Buffers: [][]byte{slices.Concat(n.system...), slices.Concat(n.kernel...), slices.Concat(n.log...)},
+	}
 }
+
+// Bytes returns the trace as a file.
+func (n *Node) Bytes() []byte { return n.File().Bytes() }
 
 // Seed is a node on which a pod's setup needs 9.4 s: the plugin antrea runs powershell, and antrea-agent runs it twice,
 // once for the pod's interface.

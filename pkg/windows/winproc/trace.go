@@ -25,8 +25,9 @@ type Trace struct {
 	processes []etw.Process
 	log       []line
 	size      int
-	last      int64
-	lives     []*lived
+	// first is the first record of a process: circular logging may have dropped earlier ones.
+	first, last int64
+	lives       []*lived
 }
 
 const (
@@ -39,7 +40,7 @@ const (
 )
 
 // ErrTraceTooLarge means that more processes ran than fit.
-var ErrTraceTooLarge = fmt.Errorf("its processes need more than %d MiB: the rest of the trace was not read", traceMax>>20)
+var ErrTraceTooLarge = fmt.Errorf("the trace's processes need more than %d MiB: the rest was not read", traceMax>>20)
 
 // lived is a process of a trace.
 type lived struct {
@@ -94,7 +95,8 @@ func (t *Trace) grow(n int) error {
 func (t *Trace) Events(sink event.Sink) error {
 	t.join()
 	if len(t.lives) == 0 {
-		return errors.New("the trace has no records of processes: record it with `cniscope record --etl FILE`, or with wpr or logman as in docs/windows.md")
+		return errors.New("the trace has no records of processes: record one with `cniscope record --etl FILE`, " +
+			"or with wpr or logman as in docs/windows.md")
 	}
 	t.resolve()
 	calls := t.calls()
@@ -117,15 +119,18 @@ func (t *Trace) without() string {
 			runs = "containerd.exe ran no plugin"
 		}
 	}
-	return fmt.Sprintf("the trace has no CNI call, because %s in it; it has %d processes, of which %d started, in %s from %s",
-		runs, len(t.lives), started, time.Duration(t.last-t.Began).Round(time.Millisecond),
-		time.Unix(0, t.Wall).UTC().Format("2006-01-02 15:04:05.000Z"))
+	return fmt.Sprintf("the trace has no CNI call, because %s in it; it has %d processes, of which %d started, "+
+		"in %s from %s", runs, len(t.lives), started, time.Duration(t.last-t.first).Round(time.Millisecond),
+		time.Unix(0, t.Wall+t.first-t.Began).UTC().Format("2006-01-02 15:04:05.000Z"))
 }
 
 // join makes lives from both providers' records.
 func (t *Trace) join() {
 	slices.SortStableFunc(t.processes, func(a, b etw.Process) int { return cmp.Compare(a.Time, b.Time) })
 	latest := map[uint32]*lived{}
+	if len(t.processes) > 0 {
+		t.first = t.processes[0].Time
+	}
 	for _, p := range t.processes {
 		l, by := latest[p.PID], 0
 		if p.Provider == etw.KernelProcess {
@@ -143,7 +148,7 @@ func (t *Trace) join() {
 		case etw.End:
 			if l == nil {
 				l = t.add(latest, p)
-				l.present, l.Time = true, t.Began
+				l.present, l.Time = true, t.first
 			}
 			if l.ended == 0 || by == 1 && p.Time-l.ended <= joinWithin {
 				l.ended, l.code = p.Time, p.Code
@@ -152,7 +157,7 @@ func (t *Trace) join() {
 		case etw.Present, etw.Remains:
 			if l == nil || l.ended != 0 {
 				l = t.add(latest, p)
-				l.present, l.Time = true, t.Began
+				l.present, l.Time = true, t.first
 			}
 			l.fill(p)
 		}
@@ -222,7 +227,7 @@ func (l *lived) identify() {
 	switch {
 	case strings.Contains(l.args[0], "/") && strings.EqualFold(called, path.Base(l.file)):
 		l.file = l.args[0]
-	case len(cut) >= cutName && len(called)+len(".exe") > len(cut) && strings.EqualFold((called + ".exe")[:len(cut)], cut):
+	case len(cut) >= cutName && strings.HasPrefix(strings.ToLower(called)+".exe", strings.ToLower(cut)):
 		l.file = l.args[0]
 	}
 }

@@ -30,7 +30,8 @@ type line struct {
 }
 
 var (
-	criLine = regexp.MustCompile(`^(Run|Stop)PodSandbox for (.*?)( returns sandbox id "([^"]*)"| returns successfully| failed(?:, error)?)?$`)
+	criLine = regexp.MustCompile(`^(Run|Stop)PodSandbox for (.*?)` +
+		`( returns sandbox id "([^"]*)"| returns successfully| failed(?:, error)?)?$`)
 	criID   = regexp.MustCompile(`sandbox "([0-9a-f]{32,64})"`)
 	criName = regexp.MustCompile(`\b(name|uid|namespace):"?([^\s",}]+)`)
 )
@@ -63,7 +64,7 @@ func (t *Trace) requests() (all []*request) {
 		if q == nil {
 			q = &request{begin: l.time, end: math.MaxInt64, of: m[2], stops: m[1] == "Stop"}
 			if over { // it began before the trace
-				q.begin = t.Began
+				q.begin = t.first
 			}
 			all = append(all, q)
 			open[key] = q

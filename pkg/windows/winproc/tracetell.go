@@ -218,12 +218,17 @@ func (n *narrator) began(l *lived) {
 	default:
 		tell(&event.Fork{Process: e.Process, Parent: e.Parent, PID: l.PID})
 	}
-	if l.part == partPlugin || l.part == partCommand && c != nil && (len(l.args) <= 1 && strings.EqualFold(path.Dir(l.file), path.Dir(c.file))) {
+	if l.part == partPlugin || c.delegates(l) {
 		told := c.Call
 		e.InPath, e.Call = true, &told
 		e.File, e.Name = text.Clean(l.file, text.Bound), text.Clean(path.Base(l.file), 64)
 	}
 	tell(e)
+}
+
+// delegates reports whether a plugin's command is a plugin: from the same folder, without arguments.
+func (c *call) delegates(l *lived) bool {
+	return c != nil && l.part == partCommand && len(l.args) <= 1 && strings.EqualFold(path.Dir(l.file), path.Dir(c.file))
 }
 
 func (n *narrator) ended(l *lived) {

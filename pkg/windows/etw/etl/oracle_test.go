@@ -1,7 +1,6 @@
 package etl_test
 
 import (
-	"archive/zip"
 	"bufio"
 	"bytes"
 	"cmp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
+	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -78,25 +78,8 @@ func forEachRecording(t *testing.T, test func(t *testing.T, base string, data []
 	}
 	for _, file := range files {
 		base := strings.TrimSuffix(strings.TrimSuffix(file, ".zip"), ".etl")
-		t.Run(filepath.Base(base), func(t *testing.T) { test(t, base, unpacked(t, file)) })
+		t.Run(filepath.Base(base), func(t *testing.T) { test(t, base, etwtest.Unpacked(t, file)) })
 	}
-}
-
-func unpacked(t *testing.T, file string) []byte {
-	t.Helper()
-	if !strings.HasSuffix(file, ".zip") {
-		return harness.Must(os.ReadFile(file))(t)
-	}
-	z := harness.Must(zip.OpenReader(file))(t)
-	defer func() { _ = z.Close() }()
-	for _, f := range z.File {
-		if strings.HasSuffix(f.Name, ".etl") {
-			r := harness.Must(f.Open())(t)
-			return harness.Must(io.ReadAll(r))(t)
-		}
-	}
-	t.Fatalf("%s: no .etl in it", file)
-	return nil
 }
 
 // recorded holds a file's decoded processes, and each record's place.
