@@ -30,7 +30,7 @@ type Reader struct {
 	file      disk.File
 }
 
-// Format makes a recording of another file's bytes. It returns nil for bytes that it does not recognise.
+// Format makes a recording of another kind of file; nil if it is not.
 type Format func(in *bufio.Reader) (io.Reader, error)
 
 // NewReader reads the header. It fails with ErrNotRecording, ErrNewer, or a Format's error.

@@ -235,7 +235,7 @@ const noPod = "no pod"
 
 func pod(call *node) string {
 	name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey)
-	return cmp.Or(strings.TrimPrefix(name, "/"), noPod) // a trace may lack the namespace
+	return cmp.Or(strings.TrimPrefix(name, "/"), noPod)
 }
 
 func what(call *node) string {

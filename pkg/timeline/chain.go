@@ -27,7 +27,7 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 // are one teardown if the first has not settled.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
-	named := e.Call.ContainerID != "" || kind == model.Other && e.Call.Command != "" // a Windows trace may lack both
+	named := e.Call.ContainerID != "" || kind == model.Other && e.Call.Command != ""
 	if op := t.inProgress(now, e); op != nil && named {
 		return op
 	}

@@ -3,6 +3,7 @@ package trace
 
 import (
 	"cmp"
+
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 

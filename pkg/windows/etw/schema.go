@@ -2,10 +2,10 @@ package etw
 
 import "bytes"
 
-// ContainerD is containerd's provider, whose events are its log.
+// ContainerD is containerd's log.
 var ContainerD = guid(0x2acb92c0, 0xeb9b, 0x571a, 0x69cf, 0x8f3410f383ad)
 
-// Types of TraceLogging fields (TraceLoggingProvider.h); flags mark lists, and a type that says how to print it.
+// Types of fields (TraceLoggingProvider.h).
 const (
 	fieldWide   = 1
 	fieldANSI   = 2
@@ -13,16 +13,15 @@ const (
 	fieldsOther = 0x60
 )
 
-// sizes are those of fields by type; 0 if not fixed.
 var fieldSizes = [22]int{3: 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 4, 15: 16, 17: 8, 18: 16, 20: 4, 8}
 
-// Texts returns the first texts of a TraceLogging event by field, up to a field of another kind.
+// Texts returns the text fields before the first unknown one.
 func (r *Record) Texts() map[string]string {
 	all := map[string]string{}
 	s := &payload{b: r.Schema}
-	s.take(2) // its size
+	s.take(2)
 	s.tags()
-	s.ansi() // the event's name
+	s.ansi()
 	from := &payload{b: r.Payload, pointer: r.Pointer}
 	for len(s.b) > 0 && !s.short && !from.short {
 		name, kind := s.ansi(), s.u8()
@@ -48,7 +47,6 @@ func (r *Record) Texts() map[string]string {
 	return all
 }
 
-// tags skips bytes up to the first without the highest bit.
 func (p *payload) tags() {
 	for p.u8()&fieldChain != 0 {
 	}

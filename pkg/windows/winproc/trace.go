@@ -13,19 +13,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Trace makes a recording's events from a recorded trace (.etl). A trace lacks environments, so most calls have neither
-// command nor container.
+// Trace makes events from a recorded trace (.etl), which lacks environments.
 type Trace struct {
-	// Began is the trace's start in ns of its clock, Wall the same in ns since 1970.
+	// Began is the start in ns of the trace's clock, Wall in ns since 1970.
 	Began, Wall int64
-	// Agents are names of programs, without ".exe".
-	Agents []string
+	Agents      []string
 
-	decoder   etw.Decoder
-	processes []etw.Process
-	log       []line
-	size      int
-	// first is the first record of a process: circular logging may have dropped earlier ones.
+	decoder     etw.Decoder
+	processes   []etw.Process
+	log         []line
+	size        int
 	first, last int64
 	lives       []*lived
 }
@@ -33,21 +30,20 @@ type Trace struct {
 const (
 	traceMax = 32 << 20 // bytes of process records
 	timeMax  = 1 << 61
-	// recordMax is a record without its texts.
+	// of a record without texts
 	recordMax = 256
-	// joinWithin bounds the time between both providers' records of one start or end.
+	// as etw.Sequencer
 	joinWithin = int64(10 * time.Millisecond)
 )
 
-// ErrTraceTooLarge means that more processes ran than fit.
+// ErrTraceTooLarge means that not all processes fit.
 var ErrTraceTooLarge = fmt.Errorf("the trace's processes need more than %d MiB: the rest was not read", traceMax>>20)
 
-// lived is a process of a trace.
 type lived struct {
-	etw.Process        // the records' sum; Time is the start
-	ended       int64  // 0: not seen
-	code        uint32 // exit code
-	lost        bool   // it ended before, without a record
+	etw.Process       // Time is the start
+	ended       int64 // 0: not seen
+	code        uint32
+	lost        bool // it ended before, without a record
 	told        [2]bool
 	present     bool // it ran before the trace
 	up          *lived
@@ -57,7 +53,6 @@ type lived struct {
 	call        *call
 }
 
-// part is a process's part in CNI calls.
 type part uint8
 
 const (
@@ -70,7 +65,7 @@ const (
 	partWork // below an agent
 )
 
-// Take adds a record.
+// Take adds one.
 func (t *Trace) Take(r *etw.Record) error {
 	if r.Time < 0 || r.Time > timeMax {
 		return nil
@@ -91,7 +86,7 @@ func (t *Trace) grow(n int) error {
 	return nil
 }
 
-// Events delivers the events, by time. It fails if the trace has no CNI call.
+// Events delivers them by time. It fails without a CNI call.
 func (t *Trace) Events(sink event.Sink) error {
 	t.join()
 	if len(t.lives) == 0 {
@@ -124,7 +119,6 @@ func (t *Trace) without() string {
 		time.Unix(0, t.Wall+t.first-t.Began).UTC().Format("2006-01-02 15:04:05.000Z"))
 }
 
-// join makes lives from both providers' records.
 func (t *Trace) join() {
 	slices.SortStableFunc(t.processes, func(a, b etw.Process) int { return cmp.Compare(a.Time, b.Time) })
 	latest := map[uint32]*lived{}
@@ -172,7 +166,6 @@ func (t *Trace) add(latest map[uint32]*lived, p etw.Process) *lived {
 	return l
 }
 
-// merge adds a start's record; Kernel-Process has the better time.
 func (l *lived) merge(p etw.Process, by int) {
 	l.told[by] = true
 	if by == 1 {
@@ -189,7 +182,6 @@ func (l *lived) fill(p etw.Process) {
 	l.Parent, l.Created = cmp.Or(l.Parent, p.Parent), cmp.Or(l.Created, p.Created)
 }
 
-// resolve finds programs and parents.
 func (t *Trace) resolve() {
 	byPID := map[uint32][]*lived{}
 	for _, l := range t.lives {
@@ -213,7 +205,7 @@ func (t *Trace) resolve() {
 	}
 }
 
-// cutName is from what length the system logger cuts names.
+// The system logger cuts names.
 const cutName = 14
 
 func (l *lived) identify() {
@@ -234,7 +226,6 @@ func (l *lived) identify() {
 
 func (l *lived) name() string { return strings.ToLower(path.Base(l.file)) }
 
-// partOf is what a process is, by its ancestors.
 func (t *Trace) partOf(l *lived) part {
 	if l == nil {
 		return partNone
@@ -244,7 +235,7 @@ func (t *Trace) partOf(l *lived) part {
 	}
 	l.part = partNone // also ends a circle
 	switch up := t.partOf(l.up); {
-	case l.name() == "conhost": // Windows' own, for each program of the console
+	case l.name() == "conhost":
 	case up == partPlugin || up == partCommand:
 		l.part = partCommand
 	case l.name() == "containerd":
@@ -259,7 +250,7 @@ func (t *Trace) partOf(l *lived) part {
 	return l.part
 }
 
-// plugin reports whether the runtime ran it like a plugin: libcni passes no arguments.
+// libcni passes no arguments.
 func (l *lived) plugin() bool {
 	if strings.HasPrefix(l.name(), "containerd-shim") {
 		return false

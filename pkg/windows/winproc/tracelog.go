@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// request is a call of kubelet to the runtime, by the log of containerd's CRI plugin.
+// request is kubelet's, by containerd's log.
 type request struct {
 	begin, end int64
 	of         string // a pod's metadata, or a sandbox's id
@@ -36,7 +36,6 @@ var (
 	criName = regexp.MustCompile(`\b(name|uid|namespace):"?([^\s",}]+)`)
 )
 
-// heard adds a line of containerd's log.
 func (t *Trace) heard(r *etw.Record) error {
 	if r.Provider != etw.ContainerD || len(r.Schema) == 0 {
 		return nil
@@ -53,7 +52,6 @@ func (t *Trace) heard(r *etw.Record) error {
 	return t.grow(len(l.text))
 }
 
-// requests returns kubelet's requests of which the log has both ends, or one that the trace cut off.
 func (t *Trace) requests() (all []*request) {
 	slices.SortStableFunc(t.log, func(a, b line) int { return cmp.Compare(a.time, b.time) })
 	open, pods := map[string]*request{}, map[string]event.Pod{}
@@ -99,7 +97,7 @@ func podOf(metadata string) (p event.Pod) {
 	return p
 }
 
-// ask gives calls the request that they were made for, if only one was in progress.
+// ask finds calls' requests: the only one in progress.
 func (t *Trace) ask(calls []*call) {
 	all := t.requests()
 	slices.SortStableFunc(all, func(a, b *request) int { return cmp.Compare(a.begin, b.begin) })
@@ -118,7 +116,7 @@ func (t *Trace) ask(calls []*call) {
 	}
 }
 
-// made sets what a call was for. After a failed plugin, containerd removes the network of the sandbox.
+// After a failed plugin, containerd runs DEL.
 func (q *request) made(c *call) {
 	c.Command, c.ContainerID, c.Pod = "ADD", text.Clean(q.id, 128), q.pod
 	undoes := func(o *call) bool {

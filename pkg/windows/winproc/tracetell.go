@@ -17,17 +17,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// call is a plugin's run, with what the trace has of its environment.
 type call struct {
 	*lived
 	event.Call
-	// interfaces that only this call can have named first.
 	interfaces []string
 }
 
 const (
-	tracePause = int64(500 * time.Millisecond) // between ticks
-	traceQuiet = int64(25 * time.Second)       // of ticks after an event, longer than a timeline waits
+	tracePause = int64(500 * time.Millisecond)
+	traceQuiet = int64(25 * time.Second) // until ticks pause
 	ticksMax   = 1 << 20
 )
 
@@ -41,7 +39,6 @@ func (t *Trace) calls() (all []*call) {
 	return all
 }
 
-// callOf returns the call of a plugin's command.
 func callOf(l *lived) *call {
 	if l.call == nil && l.part == partCommand {
 		l.call = callOf(l.up)
@@ -49,7 +46,7 @@ func callOf(l *lived) *call {
 	return l.call
 }
 
-// name finds out whom the calls were for.
+// name finds calls' interfaces: those that no other call can have.
 func (t *Trace) name(calls []*call) {
 	near := among(calls)
 	seen := map[string]bool{}
@@ -89,12 +86,11 @@ func (t *Trace) name(calls []*call) {
 }
 
 const (
-	antrea = "antrea"
-	// antreaPod is how much of a pod's name is in its interface's.
+	antrea    = "antrea"
 	antreaPod = 8
 )
 
-// antreaInterface is eight bytes of the pod's name, and six digits of the container's hash.
+// As in evidence: of the pod's name, and the container's hash.
 var antreaInterface = regexp.MustCompile(`(?:^|[^\w.-])([a-z0-9][a-z0-9.-]{0,7}-[0-9a-f]{6})(?:$|[^\w.-])`)
 
 func interfaces(l *lived) (names []string) {
@@ -109,7 +105,6 @@ func interfaces(l *lived) (names []string) {
 	return names
 }
 
-// nearby are calls by start and, with an agent's work after them, by end.
 type nearby struct {
 	calls []*call
 	over  []int64
@@ -131,7 +126,7 @@ func (l *lived) until(more int64) int64 {
 	return l.ended + more
 }
 
-// only returns the one call for which an agent can have worked then, if it was in progress.
+// only returns the one call that an agent can have worked for.
 func (n nearby) only(at int64) *call {
 	begun, _ := slices.BinarySearchFunc(n.calls, at+1, func(c *call, at int64) int { return cmp.Compare(c.Time, at) })
 	over, _ := slices.BinarySearch(n.over, at)
@@ -226,7 +221,6 @@ func (n *narrator) began(l *lived) {
 	tell(e)
 }
 
-// delegates reports whether a plugin's command is a plugin: from the same folder, without arguments.
 func (c *call) delegates(l *lived) bool {
 	return c != nil && l.part == partCommand && len(l.args) <= 1 && strings.EqualFold(path.Dir(l.file), path.Dir(c.file))
 }

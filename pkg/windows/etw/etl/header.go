@@ -92,7 +92,7 @@ func fileTime(t int64) time.Time {
 // Magic is how many bytes Is needs.
 const Magic = sizeofBuffer + 8
 
-// Is reports whether a file begins like a trace: a buffer whose first record is a header.
+// Is reports whether a file begins like a trace.
 func Is(begin []byte) bool {
 	if len(begin) < Magic {
 		return false
