@@ -19,8 +19,7 @@ import (
 
 // windowsTrace makes a recording of a trace (.etl).
 type windowsTrace struct {
-	truncated error
-	lost      string
+	truncated, lost error
 }
 
 func (t *windowsTrace) recording(in *bufio.Reader) (io.Reader, error) {
@@ -32,9 +31,6 @@ func (t *windowsTrace) recording(in *bufio.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	h := r.Header()
-	if h.EventsLost+h.BuffersLost > 0 {
-		t.lost = fmt.Sprintf("Windows lost %d events and %d buffers: the trace has gaps", h.EventsLost, h.BuffersLost)
-	}
 	trace := &winproc.Trace{Began: h.Began, Wall: h.Start.UnixNano(), Agents: fact.AgentNames()}
 	for rec := (etw.Record{}); err == nil; {
 		if err = r.Next(&rec); err == nil {
@@ -43,6 +39,10 @@ func (t *windowsTrace) recording(in *bufio.Reader) (io.Reader, error) {
 	}
 	if !errors.Is(err, io.EOF) {
 		t.truncated = err
+	}
+	if broken := r.Stats().Broken; broken > 0 || h.EventsLost > 0 || h.BuffersLost > 0 {
+		t.lost = fmt.Errorf("the trace has gaps: Windows lost %d events and %d buffers, and %d buffers are unreadable",
+			h.EventsLost, h.BuffersLost, broken)
 	}
 	var out bytes.Buffer
 	header, err := headerOf(h)
@@ -60,7 +60,7 @@ func (t *windowsTrace) recording(in *bufio.Reader) (io.Reader, error) {
 		}
 	})
 	if err != nil {
-		return nil, errors.Join(err, t.truncated)
+		return nil, errors.Join(err, t.truncated, t.lost)
 	}
 	return &out, errors.Join(failed, w.Flush())
 }

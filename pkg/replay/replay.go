@@ -46,7 +46,7 @@ type Recording struct {
 	skipped   int      // events of unknown kinds
 	said      []string // remarks about its header
 	truncated error    // why reading ended early, or nil
-	lost      string   // what a trace of Windows lacks
+	lost      error    // what a trace lacks
 }
 
 // open opens an untrusted file. Read errors after ctx ends wrap its cause.
@@ -247,8 +247,8 @@ func (r *Recording) Remarks() (all []string) {
 	if r.truncated != nil {
 		all = append(all, r.truncated.Error())
 	}
-	if r.lost != "" {
-		all = append(all, r.lost)
+	if r.lost != nil {
+		all = append(all, r.lost.Error())
 	}
 	if r.large > 0 {
 		all = append(all, fmt.Sprintf("%d operations with more than %d MiB of spans were left out", r.large, largestKept>>20))
@@ -264,5 +264,5 @@ func (r *Recording) Incomplete() error {
 	if r.truncated == nil && r.large > 0 {
 		return errors.New("operations that are too large were left out, as is said above")
 	}
-	return r.truncated
+	return cmp.Or(r.truncated, r.lost)
 }

@@ -32,8 +32,8 @@ variables or configurations, and only its owner can read it.
 Needs root. If cniscope already runs on this node, record gets the events from it.
 
 On Windows, --etl makes Windows itself record processes, host networking (HNS), WMI and
-containerd, for a bug report. Such a trace contains the command line of every process of
-the node.`,
+containerd, for cniscope show. Such a trace contains the command line of every process of the
+node.`,
 		Example: `  cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
   cniscope record --etl C:\incident.etl --for 1m`,

@@ -35,8 +35,9 @@ func showCmd() *cobra.Command {
 		Long: `Draw the CNI calls of a recording, or of this node's spool, as waterfalls. "!" marks what
 was slow, "✗" what failed. The second line of each call says what it spent its time on.
 
-A recording needs neither root nor a backend; "-" is standard input. show judges it by its
-own thresholds, or by those of --config. Very large recordings are cut; a note says where.
+A recording needs neither root nor a backend; "-" is standard input. FILE can also be
+a trace of Windows (.etl). show judges a recording by its own thresholds, or by those of
+--config. Very large recordings are cut; a note says where.
 
 With --since, show reads the spool of [export.spool], also while cniscope runs. Only its
 owner, root, can read it. The spool holds the sampled operations, exported or not. Without a

@@ -61,11 +61,11 @@ func (n *Node) Ended(at int64, pid, code uint32) {
 // Log adds a line of containerd's log, with its error.
 func (n *Node) Log(at int64, message, err string) {
 	schema := Payload(8, Fields{uint16(0), []byte{0}, ANSI("LogrusMessage")})
-	for _, name := range []string{"Message", "error"} {
-		schema = append(schema, Payload(8, Fields{ANSI(name), []byte{0x82, 35}})...)
-	}
+	schema = append(schema, Payload(8, Fields{
+		ANSI("Message"), []byte{0x82, 35}, ANSI("Time"), []byte{0x91, 38}, ANSI("error"), []byte{0x82, 35},
+	})...)
 	n.log = append(n.log, event64(etw.Record{
-		Provider: etw.ContainerD, Time: nodeBegan + at*ticksOfMS, Payload: Payload(8, Fields{ANSI(message), ANSI(err)}),
+		Provider: etw.ContainerD, Time: nodeBegan + at*ticksOfMS, Payload: Payload(8, Fields{ANSI(message), uint64(nodeStart), ANSI(err)}),
 	}, item(11, false, schema)))
 }
 

@@ -18,16 +18,14 @@ const bufferKB = 64
 // logger is one session and its reader. Windows holds its address from open to close.
 type logger struct {
 	name   string
-	handle uint64 // handle of the session
-	trace  uint64 // handle of the reader; 0 without a reader
+	handle uint64
+	trace  uint64
 	// take runs on a thread of ProcessTrace; the record is valid until it returns.
-	take func(*Record)
-	pin  runtime.Pinner
-	// Losses up to the last query.
+	take            func(*Record)
+	pin             runtime.Pinner
 	events, buffers uint32
 }
 
-// With replace, start stops an existing session of that name.
 func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
@@ -120,7 +118,6 @@ var callback = sync.OnceValue(func() uintptr {
 	})
 })
 
-// losses since its last call.
 func (l *logger) losses() (events, buffers uint64, err error) {
 	p := newProperties()
 	if err := call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(p)), controlQuery); err != nil {

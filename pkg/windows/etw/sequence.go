@@ -14,9 +14,8 @@ const joinWithin = int64(10 * time.Millisecond)
 
 // Sequencer joins both sessions' reports by time. It is not safe for concurrent use.
 type Sequencer struct {
-	taker  Taker
-	window int64
-	// Waiting changes, by PID and in order of arrival.
+	taker   Taker
+	window  int64
 	waiting map[uint32][]*pending
 	queued  []*pending
 	passed  int64

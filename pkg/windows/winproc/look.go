@@ -16,12 +16,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// watched stays open until its end is reported.
 type watched struct {
 	pid, parent uint32
 	created     Filetime
 	name        string
-	process     Process // nil if it could not be opened
+	process     Process
 	file        string
 	told        Parameters
 	whole       bool // told is complete, although file may be missing
@@ -34,16 +33,16 @@ type watched struct {
 type reading int
 
 const (
-	early reading = iota // to be retried
+	early reading = iota
 	read
 	failed
 )
 
 // Reasons in Stats.Unread.
 const (
-	unreadGone    = "gone"    // it had exited
-	unreadEarly   = "early"   // within triesMax attempts
-	unreadRefused = "refused" // such as a protected process
+	unreadGone    = "gone"
+	unreadEarly   = "early"
+	unreadRefused = "refused"
 )
 
 // triesMax lasts 0.1 s at an interval of 10 ms.
@@ -65,7 +64,7 @@ func (w *watched) look() (done bool, why string) {
 	switch {
 	case !last: // a starting program moves its parameters
 		return false, ""
-	case w.whole: // its name replaces the file
+	case w.whole:
 		w.state = read
 		return true, ""
 	case over:
@@ -119,7 +118,7 @@ func (w *watched) image() image.Image {
 	if len(im.Args) > 0 {
 		im.Args[0] = program(im.Args[0])
 		if !strings.Contains(w.file, `\`) && strings.EqualFold(path.Base(im.Args[0]), path.Base(im.File)) {
-			im.File = im.Args[0] // only the command line has the path
+			im.File = im.Args[0]
 		}
 	}
 	// Windows paths ignore case.
@@ -149,7 +148,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	s.Parent, s.At = up, l.now()
 	w := l.watched[pid]
 	if w == nil {
-		return s, stranger // unwatched processes are unknown
+		return s, stranger
 	}
 	s.Parent, s.Began, s.Name = w.parent, w.since, program(w.name)
 	if w.state != read {

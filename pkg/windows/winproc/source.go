@@ -19,9 +19,8 @@ import (
 
 const (
 	// A process can be identified so long after its start: beyond triesMax attempts and the longest snapshot interval.
-	window    = 250 * time.Millisecond
-	tickEvery = int64(20 * time.Millisecond)
-	// quietAfter lets consumers catch up.
+	window     = 250 * time.Millisecond
+	tickEvery  = int64(20 * time.Millisecond)
 	quietAfter = int64(time.Second)
 	countEvery = int64(200 * time.Millisecond)
 	// For how long processes that outlive their plugin are followed.
@@ -88,12 +87,11 @@ type reader struct {
 	agents  *agents
 	tracker *proctracker.Tracker
 	sink    event.Sink
-	// polls means that polling finds ends.
-	polls bool
+	polls   bool
 	// ahead is the wall clock minus the monotonic clock, in ns.
 	ahead               int64
 	tied                clock.Tie
-	ticked, busy, count int64 // monotonic ns
+	ticked, busy, count int64
 	read                uint64
 	unread              map[string]uint64
 }
@@ -167,7 +165,7 @@ func (r *reader) watch(e Entry) *watched {
 		if w.created == e.Created {
 			return w
 		}
-		r.drop(w) // the PID was reused
+		r.drop(w)
 	}
 	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) ||
 		len(r.watched) >= 2*r.options.Processes {
@@ -314,7 +312,7 @@ func (r *reader) close() {
 
 func (r *reader) Lost(n uint64) {
 	for _, w := range r.watched {
-		if w.process == nil { // its end is unknown
+		if w.process == nil {
 			r.drop(w)
 		}
 	}

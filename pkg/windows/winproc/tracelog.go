@@ -30,7 +30,7 @@ type line struct {
 }
 
 var (
-	criLine = regexp.MustCompile(`^(Run|Stop)PodSandbox for (.*?)` +
+	criLine = regexp.MustCompile(`^(Run|Stop)Pod[Ss]andbox for (.*?)` +
 		`( returns sandbox id "([^"]*)"| returns successfully| failed(?:, error)?)?$`)
 	criID   = regexp.MustCompile(`sandbox "([0-9a-f]{32,64})"`)
 	criName = regexp.MustCompile(`\b(name|uid|namespace):"?([^\s",}]+)`)

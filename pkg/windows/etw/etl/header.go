@@ -33,7 +33,6 @@ const (
 	sizeofZone     = 176 // of a time zone, plus four bytes
 )
 
-// parseHeader parses the file's header. raw is its time.
 func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	le := binary.LittleEndian
 	if len(b) < offsetPointers {
@@ -44,7 +43,6 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		return h, formatError(fmt.Sprintf("it says that a pointer has %d bytes", pointer))
 	}
 	rest := b[offsetPointers:]
-	// Pointers are invalid in a file.
 	if len(rest) < 2*pointer+sizeofZone+8*3+4*2 {
 		return h, formatError("its header is cut off")
 	}
@@ -69,7 +67,6 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	return h, nil
 }
 
-// nanoseconds avoids overflow.
 func (h *Header) nanoseconds(raw uint64) int64 {
 	hi, lo := bits.Mul64(raw, 1_000_000_000)
 	if hi >= h.hz {
@@ -79,7 +76,6 @@ func (h *Header) nanoseconds(raw uint64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
-// fileTime converts a FILETIME; an invalid one is the zero time.
 func fileTime(t int64) time.Time {
 	const to1970 = 116_444_736_000_000_000
 	if t <= 0 {
