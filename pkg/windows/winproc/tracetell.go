@@ -201,13 +201,13 @@ func (n *narrator) began(l *lived) {
 	im := image.Image{File: l.file, Args: l.args}
 	im.Describe(e, arguments.Known, &redact.Call{})
 	c := l.call
-	switch {
-	case l.part == partWork:
+	switch l.part {
+	case partWork:
 		n.sandboxes.Forget(l.Time - after)
 		if e.Mentions = n.sandboxes.Mentions(nil, nil, l.args...); c != nil {
 			e.Mentions = []string{c.ContainerID}
 		}
-	case l.part == partPlugin:
+	case partPlugin:
 		e.Root, e.Caller = true, event.CallerRuntime
 		n.sandboxes.Begin(&c.Call, false)
 	default:
