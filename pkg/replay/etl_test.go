@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/pipeline"
@@ -45,4 +48,16 @@ func FuzzTrace(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestGapsOfATraceAreSaid(t *testing.T) {
+	file := etwtest.Seed().File()
+	file.EventsLost, file.BuffersLost = 5, 6
+	path := filepath.Join(t.TempDir(), "incident.etl")
+	harness.Check(t, os.WriteFile(path, file.Bytes(), 0o600))
+	r := harness.Must(Load(t.Context(), path, Options{}))(t)
+	defer r.Close()
+	const gaps = "Windows lost 5 events and 6 buffers, and 0 buffers are unreadable"
+	harness.Says(t, strings.Join(r.Remarks(), "\n"), gaps)
+	harness.Says(t, r.Incomplete().Error(), gaps)
 }
