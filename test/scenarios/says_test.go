@@ -101,8 +101,9 @@ func TestASandboxThatFailsAfterItsPlugins(t *testing.T) {
 	call := s.add(rig.PodOptions{Config: func(c *cri.PodSandboxConfig) {
 		c.Linux.Sysctls = map[string]string{"kernel.nothing": "1"}
 	}}, true)
-	harness.Equal(t, call.Attrs["cniscope.cause"], "runtime", "the cause")
+	harness.Equal(t, call.Attrs["cniscope.cause"], "oci_runtime", "the cause")
 	harness.Says(t, call.Attrs["cniscope.verdict"], "every plugin succeeded, but the runtime removed the network")
+	harness.Says(t, call.Attrs["cniscope.verdict"], "; runc create exited 1")
 	harness.Says(t, call.Attrs["cniscope.remedy"], "kubectl describe pod")
 }
 
