@@ -133,7 +133,7 @@ func (s *stage) secretsInTheOptions(more outputs) {
 		"headers = " + canary,
 	} {
 		set(wrong)
-		s.logged("the new options cannot be used", i+1)
+		s.logged("configuration file invalid, keeping the old options", i+1)
 		out, err := exec.Command(program, "config", "check", s.scope.Config()).CombinedOutput()
 		if err == nil {
 			s.Errorf("%s passes:\n%s", wrong, out)

@@ -4,7 +4,9 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,6 +29,12 @@ func startDaemon(name, log string, env []string, command string, args ...string)
 		return nil, fmt.Errorf("open the log of %s: %w", name, err)
 	}
 	defer out.Close()
+	if program, err := os.Open(command); err == nil { // the time until it is ready is not that of a cold disk
+		_, err = io.Copy(io.Discard, program)
+		if err = errors.Join(err, program.Close()); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
 	cmd := exec.Command(command, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
