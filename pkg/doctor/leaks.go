@@ -185,8 +185,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of network %s leased to removed sandboxes by host-local, of %d in all that it leased; the "+
-			"%s",
+		Summary: fact.Sayf("%s of network %s leased to removed sandboxes by host-local, of %d in all that it leased; "+
+			"the oldest for %s",
 			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
 			age(l.Time.Sub(leaked[0].Since))),
 	}
