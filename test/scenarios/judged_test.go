@@ -197,7 +197,8 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `plugin hanger slept`, hung: true,
 	}, {
 		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("nowhere")}, fails: true,
-		cause: "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
+		before: func(s *scene, _ rig.Net) func() { s.looked("nowhere"); return func() {} },
+		cause:  "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
 		cause: "leaked_child", says: `watcher \(pid \d+\), which plugin leaver left running with its standard output open`,
