@@ -30,6 +30,9 @@ func Width(w io.Writer) (columns int, known bool) {
 	return 120, false
 }
 
+// Modes are the values of --color.
+func Modes() []string { return []string{"auto", "always", "never"} }
+
 // Colors reports whether to color w, by --color: "always", "never" or "auto".
 func Colors(flag string, w io.Writer, getenv func(string) string) bool {
 	return flag == "always" || flag == "auto" && Is(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"

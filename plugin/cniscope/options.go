@@ -73,7 +73,7 @@ func recordingFiles(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 
 func colorFlag(root *cobra.Command) {
 	color := "auto"
-	root.PersistentFlags().Var(choice{&color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
+	root.PersistentFlags().Var(choice{&color, terminal.Modes()}, "color", "auto, always or never")
 }
 
 func colorOf(cmd *cobra.Command) string { return cmd.Flag("color").Value.String() }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 const completionPatience = 3 * time.Second
@@ -41,7 +43,7 @@ func completions(root *cobra.Command, o *options) {
 		})
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
 		cobra.ShellCompDirectiveNoFileComp))
-	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"},
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(terminal.Modes(),
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("context",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 type options struct {
@@ -98,7 +99,7 @@ func (o *options) check() error {
 	switch {
 	case o.format != "text" && o.format != "json":
 		return usageError{fmt.Errorf("--output %s: want text or json", o.format)}
-	case !slices.Contains([]string{"auto", "always", "never"}, o.color):
+	case !slices.Contains(terminal.Modes(), o.color):
 		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
 	case o.limits.AtOnce < 1 || o.limits.AtOnce > 256:
 		return usageError{fmt.Errorf("--concurrency %d: want 1 to 256", o.limits.AtOnce)}
