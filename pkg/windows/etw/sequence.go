@@ -8,14 +8,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// joinWithin bounds the time between both records of one change, usually 1 µs without a context switch. No PID is
+// JoinWithin bounds the time between both records of one change, usually 1 µs without a context switch. No PID is
 // reused within it.
-const joinWithin = int64(10 * time.Millisecond)
+const JoinWithin = int64(10 * time.Millisecond)
 
 // Sequencer joins both sessions' reports by time. It is not safe for concurrent use.
 type Sequencer struct {
-	taker   Taker
-	window  int64
+	taker  Taker
+	window int64
+	// Waiting changes, by PID and in order of arrival.
 	waiting map[uint32][]*pending
 	queued  []*pending
 	passed  int64
@@ -62,7 +63,7 @@ func (s *Sequencer) Take(p Process) {
 func (s *Sequencer) companion(p Process) *pending {
 	for _, w := range s.waiting[p.PID] {
 		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)
-		if _, told := w.told[p.Provider]; same && !told && (w.Present || abs(w.Time-p.Time) <= joinWithin) {
+		if _, told := w.told[p.Provider]; same && !told && (w.Present || abs(w.Time-p.Time) <= JoinWithin) {
 			return w
 		}
 	}

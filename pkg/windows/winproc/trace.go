@@ -32,8 +32,6 @@ const (
 	timeMax  = 1 << 61
 	// of a record without texts
 	recordMax = 256
-	// as etw.Sequencer
-	joinWithin = int64(10 * time.Millisecond)
 )
 
 // ErrTraceTooLarge means that not all processes fit.
@@ -43,10 +41,10 @@ type lived struct {
 	etw.Process       // Time is the start
 	ended       int64 // 0: not seen
 	code        uint32
-	lost        bool // it ended before, without a record
-	told        [2]bool
-	present     bool // it ran before the trace
-	up          *lived
+	lost        bool    // it ended before, without a record
+	told        [2]bool // its start, by provider
+	present     bool    // it ran before the trace
+	up          *lived  // its parent
 	file        string
 	args        []string
 	part        part
@@ -65,7 +63,7 @@ const (
 	partWork // below an agent
 )
 
-// Take adds one.
+// Take adds a record; others than of processes and containerd's log are ignored. It fails beyond the memory bound.
 func (t *Trace) Take(r *etw.Record) error {
 	if r.Time < 0 || r.Time > timeMax {
 		return nil
@@ -119,6 +117,8 @@ func (t *Trace) without() string {
 		time.Unix(0, t.Wall+t.first-t.Began).UTC().Format("2006-01-02 15:04:05.000Z"))
 }
 
+// join makes one life of the records of a process from both providers, system logger (0) and Kernel-Process (1), whose
+// times are the exact ones.
 func (t *Trace) join() {
 	slices.SortStableFunc(t.processes, func(a, b etw.Process) int { return cmp.Compare(a.Time, b.Time) })
 	latest := map[uint32]*lived{}
@@ -132,7 +132,7 @@ func (t *Trace) join() {
 		}
 		switch p.What {
 		case etw.Start:
-			if l == nil || l.present || l.told[by] || p.Time-l.Time > joinWithin {
+			if l == nil || l.present || l.told[by] || p.Time-l.Time > etw.JoinWithin {
 				if l != nil && l.ended == 0 {
 					l.ended, l.lost = p.Time, true
 				}
@@ -144,7 +144,7 @@ func (t *Trace) join() {
 				l = t.add(latest, p)
 				l.present, l.Time = true, t.first
 			}
-			if l.ended == 0 || by == 1 && p.Time-l.ended <= joinWithin {
+			if l.ended == 0 || by == 1 && p.Time-l.ended <= etw.JoinWithin {
 				l.ended, l.code = p.Time, p.Code
 			}
 			l.fill(p)
@@ -182,6 +182,7 @@ func (l *lived) fill(p etw.Process) {
 	l.Parent, l.Created = cmp.Or(l.Parent, p.Parent), cmp.Or(l.Created, p.Created)
 }
 
+// resolve finds the parents: PIDs are reused, so by time.
 func (t *Trace) resolve() {
 	byPID := map[uint32][]*lived{}
 	for _, l := range t.lives {
