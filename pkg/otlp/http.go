@@ -169,6 +169,7 @@ func codeOf(http int) codes.Code {
 	return codes.Unavailable
 }
 
+// retryAfter parses seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(s string, now time.Time) (pause time.Duration, named bool) {
 	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true

@@ -39,7 +39,7 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// AtSocket returns the clients' ends by the servers' ends, at unix sockets whose path has the base.
+// AtSocket returns pairs of inodes, the server's and its client's, of unix sockets whose path has that base.
 func AtSocket(base string) (ends map[uint64]uint64, err error) {
 	ends = map[uint64]uint64{}
 	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {

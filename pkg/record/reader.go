@@ -30,7 +30,7 @@ type Reader struct {
 	file      disk.File
 }
 
-// Format makes a recording of another kind of file; nil if it is not.
+// Format turns another kind of file into a recording. It returns nil for all other files, and reads nothing of them.
 type Format func(in *bufio.Reader) (io.Reader, error)
 
 // NewReader reads the header. It fails with ErrNotRecording, ErrNewer, or a Format's error.

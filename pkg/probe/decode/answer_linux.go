@@ -93,6 +93,7 @@ func (s *streams) finish(now int64, b *event.Exit) []event.Event {
 	return []event.Event{{Time: now, Body: r}}
 }
 
+// result reads a result or an error (CNI specification, section 5).
 func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r := &event.Result{Process: p}
 	var either struct {

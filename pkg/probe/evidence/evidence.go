@@ -134,6 +134,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 	return ids
 }
 
+// only returns the one sandbox that matches; none if several match.
 func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	for id, s := range all {
 		if !is(s) {

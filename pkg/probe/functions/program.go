@@ -74,6 +74,7 @@ func (b *bounded) ReadAt(into []byte, at int64) (int, error) {
 	return b.ReaderAt.ReadAt(into, at)
 }
 
+// image reads a file by memory addresses.
 type image struct {
 	file     io.ReaderAt
 	order    binary.ByteOrder

@@ -17,6 +17,7 @@ import (
 // The exit comes first: a fork without its exit would leave a process in the table.
 var lifeHooks = []string{"on_exit", "on_fork", "on_exec"}
 
+// insideHooks are in order of attachment.
 var insideHooks = []struct {
 	program, tracepoint string
 	demand              bool

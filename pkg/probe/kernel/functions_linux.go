@@ -55,6 +55,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
+// openFunctions attaches all programs to functions, or none.
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err

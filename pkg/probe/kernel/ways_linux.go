@@ -43,6 +43,7 @@ func NoFunctions(kernel *btf.Spec) string {
 	return why
 }
 
+// names returns the kernel's possible names of the function, by preference.
 func (h *functionHook) names() []string {
 	if !h.systemCall {
 		return h.functions

@@ -84,6 +84,7 @@ func newProperties() *properties {
 	return p
 }
 
+// Wrong sizes for Windows do not compile.
 var (
 	_ [sizeofProperties]byte = [unsafe.Offsetof(properties{}.sessionName)]byte{}
 	_ [448]byte              = [unsafe.Sizeof(logfile{})]byte{}

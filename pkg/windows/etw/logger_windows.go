@@ -18,14 +18,16 @@ const bufferKB = 64
 // logger is one session and its reader. Windows holds its address from open to close.
 type logger struct {
 	name   string
-	handle uint64
-	trace  uint64
+	handle uint64 // handle of the session
+	trace  uint64 // handle of the reader; 0 without a reader
 	// take runs on a thread of ProcessTrace; the record is valid until it returns.
-	take            func(*Record)
-	pin             runtime.Pinner
+	take func(*Record)
+	pin  runtime.Pinner
+	// Losses up to the last query.
 	events, buffers uint32
 }
 
+// With replace, start stops an existing session of that name.
 func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
@@ -118,6 +120,7 @@ var callback = sync.OnceValue(func() uintptr {
 	})
 })
 
+// losses since its last call.
 func (l *logger) losses() (events, buffers uint64, err error) {
 	p := newProperties()
 	if err := call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(p)), controlQuery); err != nil {

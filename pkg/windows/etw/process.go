@@ -104,7 +104,7 @@ func kernelProcess(p *Process, from *payload) bool {
 // kernelStart decodes versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
 	p.PID, p.Created, p.Parent = from.u32(), int64(from.u64()), from.u32()
-	from.u32()
+	from.u32() // session
 	if flags {
 		from.u32()
 	}
@@ -117,7 +117,7 @@ func kernelStartNumbered(p *Process, from *payload) {
 	from.u64()
 	p.Created, p.Parent = int64(from.u64()), from.u32()
 	from.take(8 + 4 + 4 + 4 + 4) // number, session, flags, elevation type, elevated
-	from.sid()
+	from.sid()                   // mandatory label
 	p.Image = from.wide()
 }
 
@@ -127,7 +127,7 @@ func kernelEnd(p *Process, from *payload) {
 		from.u64()
 	}
 	p.Created = int64(from.u64())
-	from.u64()
+	from.u64() // end, as a FILETIME
 	p.Code = from.u32()
 	from.take(4 + 4 + 8 + 8) // elevation type, handles, committed memory now and maximum
 	if p.Version >= 1 {
@@ -143,13 +143,13 @@ func systemProcess(p *Process, from *payload) bool {
 	if p.Version == 0 {
 		p.PID, p.Parent = uint32(from.address()), uint32(from.address())
 	} else {
-		from.address()
+		from.address() // process's key
 		p.PID, p.Parent = from.u32(), from.u32()
-		from.u32()
+		from.u32() // session
 		p.Code = from.u32()
 	}
 	if p.Version >= 3 {
-		from.address()
+		from.address() // page directory
 	}
 	if p.Version >= 4 {
 		from.u32()

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	flushEvery   = 20 * time.Millisecond
+	flushEvery = 20 * time.Millisecond
+	// A change may be 35 ms late.
 	window       = flushEvery + 35*time.Millisecond
 	advanceEvery = 10 * time.Millisecond
 	askEvery     = time.Second
@@ -44,7 +45,7 @@ func Open(o Options) (*Session, error) {
 	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
 	s.partial = errors.Join(err, err2)
 	if err != nil && err2 != nil {
-		return nil, err
+		return nil, err // usually the same
 	}
 	return s, nil
 }
@@ -126,7 +127,7 @@ func (s *Session) drain(q *Sequencer) {
 func (s *Session) ask(q *Sequencer) {
 	for _, l := range s.loggers {
 		events, buffers, err := l.losses()
-		if err != nil {
+		if err != nil { // ProcessTrace ends without the session
 			s.options.Log.Warn("lost events of a session unknown", "session", l.name, "error", err)
 			continue
 		}

@@ -17,7 +17,8 @@ import (
 const (
 	// after bounds agents' work after a call's last plugin: antrea waits up to a minute for the adapter, which the
 	// runtime creates after the call.
-	after        = int64(90 * time.Second)
+	after = int64(90 * time.Second)
+	// Other programs that are read per second, about 50 µs each.
 	strangersMax = 100
 	workMax      = 256
 )
@@ -77,7 +78,7 @@ func (a *agents) began(e Entry) {
 		if known.created == e.Created {
 			return
 		}
-		a.end(known)
+		a.end(known) // the PID was reused
 	}
 	if len(a.work) >= workMax || !a.open() {
 		return
@@ -155,7 +156,7 @@ func (a *agents) advance(now int64) {
 			a.read(w)
 		}
 		if w.state != read {
-			continue
+			continue // dropped, or too young
 		}
 		if _, over := w.process.Ended(); over {
 			a.end(w)

@@ -16,11 +16,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
+// watched stays open until its end is reported.
 type watched struct {
 	pid, parent uint32
 	created     Filetime
 	name        string
-	process     Process
+	process     Process // nil if it could not be opened
 	file        string
 	told        Parameters
 	whole       bool // told is complete, although file may be missing
@@ -33,16 +34,16 @@ type watched struct {
 type reading int
 
 const (
-	early reading = iota
+	early reading = iota // to be retried
 	read
 	failed
 )
 
 // Reasons in Stats.Unread.
 const (
-	unreadGone    = "gone"
-	unreadEarly   = "early"
-	unreadRefused = "refused"
+	unreadGone    = "gone"    // it had exited
+	unreadEarly   = "early"   // within triesMax attempts
+	unreadRefused = "refused" // such as a protected process
 )
 
 // triesMax lasts 0.1 s at an interval of 10 ms.
@@ -64,7 +65,7 @@ func (w *watched) look() (done bool, why string) {
 	switch {
 	case !last: // a starting program moves its parameters
 		return false, ""
-	case w.whole:
+	case w.whole: // its name replaces the file
 		w.state = read
 		return true, ""
 	case over:
@@ -118,7 +119,7 @@ func (w *watched) image() image.Image {
 	if len(im.Args) > 0 {
 		im.Args[0] = program(im.Args[0])
 		if !strings.Contains(w.file, `\`) && strings.EqualFold(path.Base(im.Args[0]), path.Base(im.File)) {
-			im.File = im.Args[0]
+			im.File = im.Args[0] // only the command line has the path
 		}
 	}
 	// Windows paths ignore case.
@@ -148,7 +149,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	s.Parent, s.At = up, l.now()
 	w := l.watched[pid]
 	if w == nil {
-		return s, stranger
+		return s, stranger // unwatched processes are unknown
 	}
 	s.Parent, s.Began, s.Name = w.parent, w.since, program(w.name)
 	if w.state != read {

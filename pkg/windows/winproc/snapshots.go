@@ -22,13 +22,16 @@ type Snapshots struct {
 	changed  func(time.Duration)
 }
 
+// intervals are tried in order; the first within the CPU share is used.
 var intervals = []time.Duration{
 	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond,
 }
 
 const (
-	share      = 20
+	// Snapshots may use 1/share of a CPU's time.
+	share = 20
+	// Snapshots until the interval is adapted.
 	weighEvery = 64
 )
 

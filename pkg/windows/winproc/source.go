@@ -19,8 +19,9 @@ import (
 
 const (
 	// A process can be identified so long after its start: beyond triesMax attempts and the longest snapshot interval.
-	window     = 250 * time.Millisecond
-	tickEvery  = int64(20 * time.Millisecond)
+	window    = 250 * time.Millisecond
+	tickEvery = int64(20 * time.Millisecond)
+	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
 	countEvery = int64(200 * time.Millisecond)
 	// For how long processes that outlive their plugin are followed.
@@ -87,11 +88,12 @@ type reader struct {
 	agents  *agents
 	tracker *proctracker.Tracker
 	sink    event.Sink
-	polls   bool
+	// polls means that polling finds ends.
+	polls bool
 	// ahead is the wall clock minus the monotonic clock, in ns.
 	ahead               int64
 	tied                clock.Tie
-	ticked, busy, count int64
+	ticked, busy, count int64 // monotonic ns
 	read                uint64
 	unread              map[string]uint64
 }
@@ -165,7 +167,7 @@ func (r *reader) watch(e Entry) *watched {
 		if w.created == e.Created {
 			return w
 		}
-		r.drop(w)
+		r.drop(w) // the PID was reused
 	}
 	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) ||
 		len(r.watched) >= 2*r.options.Processes {
@@ -312,7 +314,7 @@ func (r *reader) close() {
 
 func (r *reader) Lost(n uint64) {
 	for _, w := range r.watched {
-		if w.process == nil {
+		if w.process == nil { // its end is unknown
 			r.drop(w)
 		}
 	}

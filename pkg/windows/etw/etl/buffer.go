@@ -20,7 +20,7 @@ const (
 )
 
 type bufferHeader struct {
-	size  int
+	size  int // size in the file
 	used  int // used bytes after expansion, with the header
 	cpu   uint16
 	flags uint16
@@ -31,7 +31,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	h := bufferHeader{
 		size: int(le.Uint32(b)), used: int(le.Uint32(b[48:])), cpu: le.Uint16(b[40:]), flags: le.Uint16(b[52:]),
 	}
-	if h.used == 0 {
+	if h.used == 0 { // in old systems and crash dumps
 		h.used = int(le.Uint32(b[4:]))
 	}
 	if h.flags&flagProcessorIndex == 0 {
@@ -115,6 +115,7 @@ func next(b []byte, r *etw.Record) (length int, ok bool) {
 	return fit(b, length, header), true
 }
 
+// fit returns an aligned length; 0 beyond b.
 func fit(b []byte, length, header int) int {
 	if length < header || length > len(b) {
 		return 0

@@ -43,6 +43,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		return h, formatError(fmt.Sprintf("it says that a pointer has %d bytes", pointer))
 	}
 	rest := b[offsetPointers:]
+	// Pointers are invalid in a file.
 	if len(rest) < 2*pointer+sizeofZone+8*3+4*2 {
 		return h, formatError("its header is cut off")
 	}
@@ -67,6 +68,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	return h, nil
 }
 
+// nanoseconds avoids overflow.
 func (h *Header) nanoseconds(raw uint64) int64 {
 	hi, lo := bits.Mul64(raw, 1_000_000_000)
 	if hi >= h.hz {
@@ -76,6 +78,7 @@ func (h *Header) nanoseconds(raw uint64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
+// fileTime converts a FILETIME; an invalid one is the zero time.
 func fileTime(t int64) time.Time {
 	const to1970 = 116_444_736_000_000_000
 	if t <= 0 {

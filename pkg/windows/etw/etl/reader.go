@@ -21,7 +21,7 @@ type Reader struct {
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
-	broken         bool
+	broken         bool // the current buffer is counted
 }
 
 // Stats counts a Reader's work.
