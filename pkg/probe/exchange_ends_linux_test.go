@@ -103,7 +103,7 @@ func TestAnExchangeThatNeverEnds(t *testing.T) {
 				plugin := acting(t, "dial", "unix "+listen)
 				plugin.Stderr = nil
 				harness.Check(t, plugin.Start())
-				o.until(t, "it waits", func(b event.Body) bool { x, is := b.(*event.Exchange); return is && x.Pending })
+				o.until(t, "it waits", func(b event.Body) bool { x, is := b.(*event.Exchange); return is && x.Pending && x.Peer != nil })
 				harness.Check(t, ends.Kill())
 				o.until(t, "it is over", func(b event.Body) bool { x, is := b.(*event.Exchange); return is && !x.Pending })
 				_ = plugin.Wait()
