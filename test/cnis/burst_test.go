@@ -57,7 +57,7 @@ func TestLimited(t *testing.T) {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 2000 {
 			slow++
-			n.says(c, "agent|agent_idle", `waited for cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
+			n.says(c, "agent|agent_idle", `waited for cilium-agent at \S+/cilium\.sock`, `^read cilium-agent's log`)
 		}
 	}
 	if slow == 0 {
