@@ -37,7 +37,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range eight {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
-			n.says(c, "agent_idle", `waited for cilium-agent .* cilium-agent was idle for`, `^read cilium-agent's log`)
+			n.says(c, "agent_idle|agent", `waited for cilium-agent .* cilium-agent was (idle|on a CPU, or waiting for one,) for`, `^(read cilium-agent's log|raise the CPU limit)`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))
