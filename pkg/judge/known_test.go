@@ -57,6 +57,24 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 	}
 }
 
+// Of a message of a known failure, redaction takes only ids of others, addresses of memory, patterns and queries.
+func TestKnownFailuresLeaveWhole(t *testing.T) {
+	foreign := regexp.MustCompile(`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|\?timeout=\w+|: 1021994$|30\.000000|"kernel\.shmmax"|ffffff00`)
+	for _, k := range KnownFailures() {
+		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
+			!strings.Contains(k.Example, "the kernel refused") {
+			t.Errorf("of %s\nleaves %s", k.Example, said)
+		}
+	}
+	for _, k := range KnownFailures() {
+		for _, name := range []string{"web-7f9c6-x2b4n", "eth0"} {
+			if said := redacted(t, k.Example)["configuration unknown"]; strings.Contains(k.Example, name) && !strings.Contains(said, name) {
+				t.Errorf("of %s\nleaves %s without %s", k.Example, said, name)
+			}
+		}
+	}
+}
+
 // A name in the message replaces a placeholder, if a shell takes it as one word.
 func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	const other = " already has an IP address different from 10.244.2.1/24"

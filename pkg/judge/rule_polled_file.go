@@ -35,7 +35,7 @@ func polledFile(e *evidence) *finding {
 	for i := range e.spans {
 		s := &e.spans[i]
 		for f, m := range s.image.Polled() {
-			if m.Error != "EEXIST" && e.runs(path.Base(m.Path)) {
+			if !s.polls(f, m) || m.Error != "EEXIST" && e.runs(path.Base(m.Path)) {
 				continue // a search in PATH
 			}
 			if p := (&missedPath{m, f.When, s, e.polling(i, f)}); most == nil || p.time > most.time {
@@ -50,6 +50,11 @@ func polledFile(e *evidence) *finding {
 		Verdict: most.verdict(e), time: most.time, kind: Sleep, candidate: most.by.candidate, agent: most.by.agent,
 		heldUp: most.Lasts(most.when, most.by.image.End), known: true,
 	}
+}
+
+// polls excludes an agent's periodic looks for a file, which no call waits for.
+func (s *span) polls(f *model.Fact, m *model.Missing) bool {
+	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second)
 }
 
 func (e *evidence) runs(name string) bool {

@@ -15,6 +15,14 @@ func tried(path, errno string, n uint64, when model.Interval) func(*model.Image)
 	}
 }
 
+// looked is the same of an agent.
+func looked(path string, n uint64, when model.Interval) func(*model.Connection) {
+	return did(&model.Fact{
+		When: when, What: &model.Missing{Missing: &event.Missing{Name: "openat", Path: path, Error: "ENOENT", Count: n}},
+		Attribution: &model.Attribution{Evidence: model.Candidate},
+	})
+}
+
 func TestAPolledFile(t *testing.T) {
 	locked := func(l *event.LockFile) func(*model.Call) {
 		return func(c *model.Call) { c.LockFiles = map[string]*event.LockFile{"/run/p.lock": l} }
@@ -86,6 +94,19 @@ func TestAPolledFile(t *testing.T) {
 		"beside a call to an agent": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 990)), tried("/etc/gai.conf", "ENOENT", 3, from(5, 905)))),
 			cause: CauseAgent, says: `waited for /run/a.sock`,
+		},
+		"by an agent": {
+			op:    calling(looked("/run/ready", 4, from(10, 980))),
+			cause: CauseMissingFile, says: `^970ms of 1s: file /run/ready was missing; .* tried to find it at least 4 times`, remedy: `^start the program that writes /run/ready`,
+		},
+		// As cilium-agent looked for health-endpoint.pid.
+		"twice, by an agent": {
+			op: calling(looked("/run/health.pid", 2, from(10, 980))), cause: CauseAgent, says: `waited for`, remedy: `^read`,
+		},
+		"every six seconds, by an agent": {
+			op: add(seen(plugin("p", 0, 30000), dialled("unix", "/run/a.sock", from(0, 29900), served(nil, nil),
+				looked("/run/health.pid", 5, from(100, 24100))))),
+			cause: CauseAgent, says: `waited for`, remedy: `^read`,
 		},
 		"for a small part of the sleep": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(0, 200)))),

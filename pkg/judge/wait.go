@@ -131,6 +131,9 @@ func (s *span) waitsIn(f *model.Fact) bool {
 	if c, is := f.What.(*model.Connection); is {
 		return c.Exchange == nil && (c.Exchanged == 0 || s.agent == nil)
 	}
+	if m, is := f.What.(*model.Missing); is && !s.polls(f, m) {
+		return false
+	}
 	return f.Kind() != model.FactCall || s.agent == nil || s.via == ""
 }
 

@@ -163,8 +163,9 @@ func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
 	take(r)
 }
 
-// problemShare is complete problems per ordinary operation of sampling.per_second; its default, 5, covers 30 pods.
-const problemShare = 10
+// problemShare is complete problems per ordinary operation of sampling.per_second; the default covers ADD and DEL of 50
+// pods.
+const problemShare = 20
 
 // mayBeWhole gives problems their own budget: ordinary operations end first in a burst.
 func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {

@@ -46,7 +46,7 @@ type numerals struct{ all, longest, lone int }
 
 // joined reports whether all pieces of s may stay. The first separators join names that may contain later ones.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
-	if numbers && (c.names[s] || c.isID(s)) {
+	if c.names[s] || c.isID(s) {
 		return true
 	}
 	if len(separators) == 0 {

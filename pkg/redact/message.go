@@ -200,7 +200,8 @@ func (m *message) url(from, scheme, to int) {
 
 func (m *message) mayStay(from, to int) bool {
 	s := m.s[from:to]
-	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
+	whole := m.call.whole()
+	return !m.dropped(from, to) && (m.call.form(s, whole) || whole && isInterface(s)) && m.room(s)
 }
 
 // maxNumbers bounds a message's numbers: a plugin can spell a computed secret in them.

@@ -20,7 +20,7 @@ tools-cilium: debian-cilium tools-kubernetes $(CILIUM_BIN)/cilium-agent ## build
 debian-cilium:
 	@$(TOOLS)/debian.sh clang-19 ipset
 
-CILIUM ?= Proxies|Seed|Bursts|Limited|Faults|Points|Memory
+CILIUM ?= Proxies|Seed|Bursts|Limited|Faults|Moments|Points|Memory
 test-cilium: tools tools-cilium ## run cniscope beside the real Cilium and kube-proxy: proxies, cold bursts, agents that are stopped, killed, hung, limited (root; CILIUM=NAME: one of its tests)
 	CNISCOPE_CNIS=1 go test ./test/cnis -run '$(CILIUM)' -count=1 -timeout 60m -v
 

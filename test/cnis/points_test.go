@@ -127,6 +127,36 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// The agent stops for two seconds at nine moments of an ADD, a tenth of an ordinary one apart.
+func TestMoments(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	const moments = 9
+	n := newNode(t)
+	n.observe()
+	n.startWarmAgent(nil)
+	n.warm()
+	step := time.Duration(n.call(n.add("ordinary").name).Took()*float64(time.Millisecond)) / (moments + 1)
+	for hits, i := 0, 0; hits < moments; i++ {
+		if i == 3*moments {
+			t.Fatalf("%d of %d moments were hit", hits, moments)
+		}
+		name := fmt.Sprintf("moment-%d", i)
+		p := stops(ciliumAgent)(n, name, time.Duration(hits)*step)()
+		harness.Check(t, p.err)
+		c := n.call(name)
+		if gap := n.silence(p, c, ""); gap < time.Duration(share*float64(lost)) || c.cause() == "cpu_starved" {
+			t.Logf("moment %d was not hit: the agent was silent of it for %s", hits, gap)
+			step -= step / 10
+		} else {
+			hits++
+			n.says(c, "agent_stopped", `cilium-agent was stopped for`, `kill -CONT`)
+		}
+		n.remove(p)
+	}
+}
+
 // drawn returns the faults that match CNISCOPE_TEST_FAULTS, all by default.
 func drawn(t *testing.T) (some []fault) {
 	t.Helper()

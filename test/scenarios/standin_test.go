@@ -120,7 +120,12 @@ func (c *call) charged() float64 {
 	case strings.HasPrefix(part, "plugin ") && strings.Contains(part, " slept"):
 		return ms + c.Ms("cniscope.time.plugins_ms")
 	case strings.HasPrefix(part, "command "):
-		return max(ms, c.Ms("cniscope.time.commands_ms")) // unconfirmed time is in no sum
+		var said time.Duration // the command with its children; unconfirmed time is in no sum
+		if c.Attrs["cniscope.cause"] == "slow_command" {
+			text, _, _ := strings.Cut(c.Attrs["cniscope.verdict"], " of ")
+			said, _ = time.ParseDuration(text)
+		}
+		return max(ms, c.Ms("cniscope.time.commands_ms"), said.Seconds()*1000)
 	default:
 		return ms
 	}

@@ -88,6 +88,9 @@ func TestSettingsOfAContainer(t *testing.T) {
 	if harness.Opened(t, device, func() { harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want) }) {
 		t.Error("a device in the container was opened")
 	}
+	must(os.WriteFile(filepath.Join(root, "config.conf"), []byte("clientConnection:\n  clusterCIDR: 10.1.0.0/16\nclusterCIDR: \"10.244.0.0/16,fd00::/48\"\nmode: \"\"\n"), 0o644))
+	harness.DeepEqual(t, clusterCIDR(root, "/config.conf"), []fact.Setting{{Key: "cluster-cidr", Value: "10.244.0.0/16,fd00::/48", From: "configuration, /config.conf"}})
+	harness.Equal(t, len(clusterCIDR(root, "/nothing")), 0)
 	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
 	if len(got) != 1 || !got[0].Replaces() {
 		t.Errorf("%+v", got)

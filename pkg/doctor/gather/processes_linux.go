@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,9 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 	switch p.Name {
 	case "kube-proxy", "kube-controller-manager":
 		p.Settings = flags(arguments, "cluster-cidr")
+		for _, config := range flags(arguments, "config") {
+			p.Settings = append(p.Settings, clusterCIDR(procfs.Root(p.PID), config.Value)...)
+		}
 	case "cilium-agent":
 		p.Settings = flags(arguments, fact.CiliumSettings()...)
 		for _, key := range fact.CiliumSettings() {
@@ -149,39 +153,51 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 	return found
 }
 
-// settingsIn reads a mounted ConfigMap of Cilium. The pod may write to it, so no link leads out of root. From is the
-// node's path.
+// settingsIn reads a mounted ConfigMap of Cilium. From is the node's path.
 func settingsIn(root, dir string) (found []fact.Setting) {
-	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(top)
-	within := &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	}
 	for _, key := range fact.CiliumSettings() {
-		file := strings.TrimPrefix(filepath.Join(dir, key), "/")
-		at, err := unix.Openat2(top, file, within)
-		if err != nil {
-			continue
-		}
-		f, err := procfs.OpenRegular(fmt.Sprintf("/proc/self/fd/%d", at), 0)
-		_ = unix.Close(at)
-		if err != nil {
-			continue
-		}
-		value, err := io.ReadAll(io.LimitReader(f, 64)) // "true", "strict"
-		_ = f.Close()
-		if err == nil {
+		file := filepath.Join(dir, key)
+		if value := readWithin(root, file, 64); value != "" { // "true", "strict"
 			found = append(found, fact.Setting{
-				Key: key, Value: fact.Clean(strings.TrimSpace(string(value))),
-				From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file)),
+				Key: key, Value: fact.Clean(strings.TrimSpace(value)), From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file)),
 			})
 		}
 	}
 	return found
+}
+
+var clusterCIDRs = regexp.MustCompile(`(?m)^clusterCIDR: *["']?([0-9a-fA-F:./,]+)`)
+
+// clusterCIDR reads kube-proxy's configuration file.
+func clusterCIDR(root, file string) (found []fact.Setting) {
+	if m := clusterCIDRs.FindStringSubmatch(readWithin(root, file, 64<<10)); m != nil {
+		found = append(found, fact.Setting{Key: "cluster-cidr", Value: m[1], From: "configuration, " + fact.Clean(file)})
+	}
+	return found
+}
+
+// readWithin returns the beginning of a regular file; empty if it is missing. No link leads out of root.
+func readWithin(root, file string, most int64) string {
+	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(top)
+	at, err := unix.Openat2(top, strings.TrimPrefix(file, "/"), &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(at)
+	f, err := procfs.OpenRegular(fmt.Sprintf("/proc/self/fd/%d", at), 0)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	return string(text)
 }
 
 // mountedSettings is for stopped containers.

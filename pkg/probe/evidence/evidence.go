@@ -175,6 +175,26 @@ func (s *sandbox) hashedIn(word string) bool {
 	return slices.ContainsFunc(s.hashes, func(hash string) bool { return strings.HasPrefix(hash, word[i+1:]) })
 }
 
+// another stands for a sandbox without a call in progress.
+const another = "another"
+
+// antrea's interfaces of pods, see hashedIn.
+var antrea = regexp.MustCompile(`^.{1,8}-([0-9a-f]{6})$`)
+
+// anothers reports whether a word is the interface of an unknown sandbox.
+func (all Sandboxes) anothers(word string) bool {
+	hash := antrea.FindStringSubmatch(word)
+	if hash == nil || !drawn(word) {
+		return false
+	}
+	for _, s := range all {
+		if slices.ContainsFunc(s.hashes, func(h string) bool { return strings.HasPrefix(h, hash[1]) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Doer is the process of an action.
 type Doer struct {
 	Container string
@@ -208,6 +228,10 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 			named = ""
 		}
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, named, b.Interface.Peer, b.Path)
+		if len(b.Mentions) == 0 && (all.anothers(called) || all.anothers(named)) {
+			b.Mentions = []string{another}
+			return nil
+		}
 		return b.Mentions
 	case *event.Setting:
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS}, nil, strings.Split(b.Key, "/")...)

@@ -226,3 +226,21 @@ func TestWhatNamesASandboxOnWindows(t *testing.T) {
 		harness.EqualSlices(t, all.Mentions(nil, nil, text), want, text, "mentions")
 	}
 }
+
+// In a burst, an agent also looks at interfaces of pods whose call is over.
+func TestTheInterfaceOfAnotherPod(t *testing.T) {
+	all := Sandboxes{}
+	all.Begin(&event.Call{ContainerID: idOne, IfName: "eth0", Pod: event.Pod{Name: "thirty21"}}, false)
+	all.Begin(&event.Call{ContainerID: idTwo, IfName: "eth0"}, false) // its pod is unknown
+	for name, want := range map[string][]string{
+		"thirty21-" + hashOf(idOne): {idOne}, "thirty15-aa8f9e": {another}, "by-hand-" + hashOf(idTwo): nil,
+		"antrea-gw0": nil, "eth0": nil, "veth1a2b3c": nil, "vxlan-facade": nil,
+	} {
+		r := &event.Request{Interface: event.Interface{Name: name}}
+		all.Attribute(Doer{Agent: true}, r, "")
+		harness.EqualSlices(t, r.Mentions, want, name)
+		byIndex := &event.Request{Interface: event.Interface{Index: 7}}
+		all.Attribute(Doer{Agent: true}, byIndex, name)
+		harness.EqualSlices(t, byIndex.Mentions, want, name, "by index")
+	}
+}
