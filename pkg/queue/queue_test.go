@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -364,6 +366,34 @@ func TestWithoutASenderNothingIsKept(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// A segment that cannot be opened is logged, blocks nothing, and is sent once it can be.
+func TestASpoolThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
+	defer s.Close()
+	var log strings.Builder
+	story(t, nil, Options{Spool: s, Log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, q *Queue) {
+		add(t, q, "a")
+		harness.Equal(t, goesOn(q).Spooled, 1, "spooled")
+		all := harness.Must(filepath.Glob(dir + "/0*"))(t)
+		harness.Check(t, os.Rename(all[0], dir+"/away"))
+		harness.Check(t, os.Symlink(all[0], all[0]))
+		g := newGate()
+		q.SetSender(g)
+		harness.Says(t, goesOn(q).SpoolError, "read the spool")
+		harness.Check(t, os.Rename(dir+"/away", all[0]))
+		add(t, q, "b")
+		for sent := 0; sent < 2; {
+			sent += len(<-g.arrived)
+			g.answer <- nil
+		}
+		if s := goesOn(q); s.Sent != 2 || s.Lost() != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	harness.Equal(t, strings.Count(log.String(), "spool read failed, retrying"), 1, log.String())
 }
 
 func TestClosing(t *testing.T) {

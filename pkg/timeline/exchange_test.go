@@ -319,6 +319,26 @@ func TestAnAgentThatEnds(t *testing.T) {
 			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
 				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
 		}, "gone 21 back 40 as proxyd"},
+		"and another one comes later": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}}).
+				dial(50, 50, "b", "s3", "").at(51, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "a3", PID: 11, Name: "agentd"}})
+		}, "gone 21 back 40 as agentd"},
+		"and another program is called elsewhere": {func(s *story) {
+			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
+		}, "gone 21"},
+		"and comes back elsewhere": {func(s *story) {
+			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+		}, "gone 21 back 40 as agentd"},
+		"after the call": {func(s *story) {
+			s.hangUp(10, "b", "s1").exit(21, "a").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+		}, "gone 0"},
+		"as was reported too early": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").calls(40, "b", "s2")
+		}, "gone 21"},
 		"and only listens to nobody": {
 			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
 			"gone 21",
