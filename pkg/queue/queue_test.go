@@ -396,6 +396,48 @@ func TestASpoolThatCannotBeRead(t *testing.T) {
 	harness.Equal(t, strings.Count(log.String(), "spool read failed, retrying"), 1, log.String())
 }
 
+// Every 5 s the spool drops what is too old. Without a sender nothing is lost: nobody wanted it.
+func TestWhatIsTooOldLeavesTheSpool(t *testing.T) {
+	for name, sent := range map[string]bool{"to a destination": true, "without a destination": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: 10 * time.Second}))(t)
+				var to Sender
+				if sent {
+					to = sender(func(context.Context, [][]byte) error { return errors.New("not now") })
+				}
+				q := New(to, Options{Spool: s, RetryFrom: time.Hour, RetryTo: 2 * time.Hour})
+				add(t, q, "a")
+				time.Sleep(14 * time.Second)
+				before := goesOn(q)
+				time.Sleep(2 * time.Second)
+				after := goesOn(q)
+				if before.Spool.Waiting == 0 || after.Spool.Waiting != 0 || before.Lost() != 0 || after.Lost() != after.Dropped[SpoolOld] || after.Lost() == 1 != sent {
+					t.Errorf("%+v, %+v; then %+v, %+v", before, before.Spool, after, after.Spool)
+				}
+				_, _ = q.Close(over())
+				harness.Check(t, s.Close())
+			})
+		})
+	}
+}
+
+// A delivered item counts as sent although the spool cannot note it.
+func TestAPositionThatIsNotSavedIsLogged(t *testing.T) {
+	var log strings.Builder
+	s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
+	g := newGate()
+	story(t, g, Options{Spool: s, Log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, q *Queue) {
+		add(t, q, "a")
+		<-g.arrived
+		harness.Check(t, s.Close())
+		g.answer <- nil
+		harness.Equal(t, goesOn(q).Sent, 1, "sent")
+	})
+	harness.Says(t, log.String(), `level=WARN msg="spool position not saved, a restart may export twice"`)
+}
+
 func TestClosing(t *testing.T) {
 	t.Run("does not wait for the next retry", func(t *testing.T) {
 		g := newGate()
