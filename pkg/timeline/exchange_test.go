@@ -377,6 +377,29 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	t.Error("the peer's peer is not known")
 }
 
+// Of many things that an agent does at a time, the longest are known to who waits for it.
+func TestWhatAnAgentDoesIsBounded(t *testing.T) {
+	s := looked(t)
+	s.line.options.Facts = 1000
+	s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2")
+	at := int64(10)
+	for i := range int64(300) {
+		took := 2 + i%3
+		if i == 7 {
+			took = 50
+		}
+		s.asks(at, at+took, "a", fmt.Sprint("db", i), with("d"))
+		at += took + 1
+	}
+	s.exit(at, "b").exit(at, "b2").tick(at + 30_000).end()
+	m := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Meanwhile
+	harness.Equal(t, len(m), 16, "known")
+	harness.Equal(t, m[0].When.Took()/ms, 50, "ms of the longest")
+	for _, one := range m[1:] {
+		harness.Equal(t, one.When.Took()/ms, 4, "ms of the next ones")
+	}
+}
+
 // What an agent already waits for also delays later callers.
 func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").
