@@ -65,11 +65,7 @@ func (as *Agents) serve(c *connection) {
 	if c.Agent == nil || c.Agent.Process == "" || p.Op.Closed != "" || depth(p) >= nestedMax || c.Agent.Process == c.by {
 		return
 	}
-	below := 0
-	if caller := as.tree.Get(c.by); caller != nil {
-		below = caller.Depth() + 1
-	}
-	a := as.agent(c.Agent.Process, below)
+	a := as.agent(c.Agent.Process)
 	if a == nil || c.work != nil && c.work.agent == a {
 		return
 	}
@@ -101,15 +97,15 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent returns nil beyond the limit. A depth of 0 is unknown.
-func (as *Agents) agent(process event.Process, depth int) *agent {
+// agent returns nil beyond the limit.
+func (as *Agents) agent(process event.Process) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
 		a = &agent{periodic: map[string]bool{}}
 		as.known[process] = a
 	}
-	if a != nil && (depth > 0 || as.tree.Agent(process) == nil) {
-		as.tree.Serve(process, max(1, depth))
+	if a != nil {
+		as.tree.Serve(process, 1)
 	}
 	return a
 }
@@ -180,7 +176,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 		return
 	}
 	if a == nil && !b.Over {
-		a = as.agent(b.Process, 0)
+		a = as.agent(b.Process)
 	}
 	if a == nil {
 		return

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The words do not depend on counts and holders.
@@ -13,6 +15,8 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 		"command iptables":                                          {Kind: Commands, Name: "iptables", Count: 40},
 		"waiting for file lock /run/xtables.lock":                   {Kind: Locks, Name: "/run/xtables.lock", In: "plugin portmap", Count: 3, Detail: "held by kube-proxy (pid 81)"},
 		"plugin bridge waited for IPv6 duplicate address detection": {Kind: DAD, In: "bridge", Detail: "for fd00::2 on eth0"},
+		"waiting for file locks, briefly each time":                 {Kind: Locks, Count: 40},
+		"waiting for kernel locks, briefly each time":               {Kind: KernelLocks, Count: 40},
 		"the runtime ran no plugin":                                 {Kind: Between},
 	} {
 		if got := part.What(); got != want {
@@ -34,5 +38,69 @@ func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
 		if got := part.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestWhatAStateIsCalled(t *testing.T) {
+	for want, s := range map[string]*model.Spent{
+		"":                                   nil,
+		"stopped":                            {State: event.AgentStopped},
+		"traced by gdb (pid 8)":              {State: event.AgentStopped, By: "gdb (pid 8)"},
+		"frozen":                             {State: event.AgentFrozen},
+		"frozen by /sys/fs/cgroup/x":         {State: event.AgentFrozen, By: "/sys/fs/cgroup/x"},
+		"on a CPU":                           {State: event.AgentRunning},
+		"blocked in the kernel":              {State: event.AgentUninterruptible},
+		"waiting in kernel function pipe_rd": {State: event.AgentWaiting, Channel: "pipe_rd"},
+	} {
+		harness.Equal(t, inWords(s), want)
+	}
+	if got := inWords(&model.Spent{State: event.AgentIdle}); got != "" {
+		t.Errorf("an idle agent is %q", got)
+	}
+}
+
+func TestWhatADetectionIsCalled(t *testing.T) {
+	for want, d := range map[string]*model.Detection{
+		"for fd00::2":         {Address: "fd00::2"},
+		"for fd00::2 on eth0": {Address: "fd00::2", On: "eth0"},
+		"for fd00::2 on eth0, which another host uses": {Address: "fd00::2", On: "eth0", State: event.AddressDuplicate},
+	} {
+		harness.Equal(t, detected(d), want)
+	}
+}
+
+// Each fault of a program has a sentence, and a command unless a new copy of the file is the fix.
+func TestWhyAProgramCannotBeStarted(t *testing.T) {
+	static := "or replace /cni/p x with a statically linked build"
+	for fault, want := range map[event.Fault][2]string{
+		event.FaultAbsent:       {"it is not in H", ""},
+		event.FaultName:         {"its name is a path", ""},
+		event.FaultUnreadable:   {"/cni/p x: H", ""},
+		event.FaultMode:         {"/cni/p x is not executable (mode H)", "chmod 755 '/cni/p x'"},
+		event.FaultEmpty:        {"/cni/p x is empty: has it been copied?", ""},
+		event.FaultMount:        {"/cni/p x is on a file system that is mounted noexec (H)", "mount -o remount,exec H"},
+		event.FaultArchitecture: {"/cni/p x is built for N, this node is H", "replace /cni/p x with its build for H"},
+		event.FaultInterpreter:  {"/cni/p x needs the interpreter N, which does not exist", "install the package that has N, " + static},
+		event.FaultLibrary:      {"/cni/p x needs the library N, which no library directory has", "install the package that has N (ldd '/cni/p x' lists all), " + static},
+		event.FaultVersion:      {"/cni/p x needs N, which H does not have", "replace /cni/p x with a build for this node's H, or a statically linked one"},
+		"another":               {"/cni/p x is neither a program nor a script", ""},
+	} {
+		says, remedy := Unstartable(event.Program{File: "/cni/p x", Fault: fault, Has: "H", Needs: "N"})
+		harness.Equal(t, says, want[0], fault)
+		harness.Equal(t, remedy, want[1], fault)
+	}
+}
+
+func TestWhichCommandLetsAChainAccept(t *testing.T) {
+	for want, c := range map[string]event.Chain{
+		"iptables-legacy -P FORWARD ACCEPT":                               {Backend: "iptables-legacy", Family: "ip"},
+		"ip6tables-legacy -P FORWARD ACCEPT":                              {Backend: "iptables-legacy", Family: "ip6"},
+		"nft chain inet filter forward '{ policy accept; }'":              {Backend: "nftables", Family: "inet", Table: "filter", Name: "forward"},
+		"run nft list chains, and set the policy of that chain to accept": {Backend: "nftables", Family: "inet", Table: "filter", Name: "a b"},
+	} {
+		harness.Equal(t, Accept(&c), want)
+	}
+	for _, c := range []event.Chain{{Family: "-f", Table: "t", Name: "n"}, {Family: "f", Table: "1", Name: "n"}} {
+		harness.Equal(t, Accept(&c), "run nft list chains, and set the policy of that chain to accept")
 	}
 }

@@ -184,21 +184,25 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 	perhaps := look(event.Look{Tries: &event.Tries{Asked: 1}, Obstacles: []event.Obstacle{{Kind: event.ObstaclePolicy, Chain: chain}}})
 	while := gone
 	while.Time = 21 * s
+	early := drops
+	early.Time = 4 * s
 	minute := []event.Event{{Time: 63 * s, Body: &event.Tick{}}}
 	for name, test := range map[string]struct {
 		look event.Event
 		then []event.Event
 		says string
 	}{
-		"drops":                             {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
-		"what the ADD set is gone":          {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32, which the pod's ADD set, is gone"},
-		"the DEL deletes what a look finds": {look(event.Look{}), slices.Insert(plugin(20*s, "d", "DEL"), 3, while), ""},
-		"the pod is deleted":                {drops, plugin(20*s, "d", "DEL"), "no connection came within 20s"},
-		"cniscope ends":                     {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
-		"packets of connections":            {freed, minute, ""},
-		"a policy that may let pass":        {perhaps, minute, ""},
-		"nothing":                           {look(event.Look{Tries: &event.Tries{SYNs: 3}}), minute, ""},
-		"it is connected":                   {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
+		"drops":                              {drops, minute, "no connection came within 1m0s of the ADD: nftables dropped 3 packets"},
+		"what the ADD set is gone":           {gone, minute, "no connection came within 1m0s of the ADD: route 10.22.0.5/32, which the pod's ADD set, is gone"},
+		"the DEL deletes what a look finds":  {look(event.Look{}), slices.Insert(plugin(20*s, "d", "DEL"), 3, while), ""},
+		"the pod is deleted":                 {drops, plugin(20*s, "d", "DEL"), "no connection came within 20s"},
+		"the pod is deleted when it is late": {early, plugin(5*s+1, "d", "DEL"), "no connection came within 5s"},
+		"the pod is deleted before it is":    {early, plugin(5*s, "d", "DEL"), ""},
+		"cniscope ends":                      {drops, []event.Event{{Time: 30 * s, Body: &event.Tick{}}}, "no connection came within 30s"},
+		"packets of connections":             {freed, minute, ""},
+		"a policy that may let pass":         {perhaps, minute, ""},
+		"nothing":                            {look(event.Look{Tries: &event.Tries{SYNs: 3}}), minute, ""},
+		"it is connected":                    {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(

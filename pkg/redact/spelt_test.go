@@ -94,6 +94,64 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	harness.Equal(t, c.Argument("lxc12ab34cd56"), true, "an interface in a public key")
 }
 
+// Of a sysctl, numbers and listed words stay, unless its name or the configuration makes them a secret.
+func TestWhatStaysOfASetting(t *testing.T) {
+	var c Call
+	c.Configuration([]byte(`{"password":"4711471147"}`))
+	c.Name("veth9z8y")
+	for _, test := range [][4]string{
+		{"net/ipv4/ip_forward", "1", "net/ipv4/ip_forward", "1"},
+		{"net/ipv4/conf/veth9z8y/rp_filter", "0", "net/ipv4/conf/veth9z8y/rp_filter", "0"},
+		{"net/ipv4/conf/enp3s0f1np1/rp_filter", "-1", "net/ipv4/conf/enp3s0f1np1/rp_filter", "-1"},
+		{"net/ipv4/conf/xq7canary9/rp_filter", "0", "net/ipv4/conf/‹text 10›/rp_filter", "0"},
+		{"net/ipv4/tcp_mem", "1 4294967295 -2147483648 3", "net/ipv4/tcp_mem", "1 4294967295 -2147483648 3"},
+		{"net/ipv4/tcp_mem", "1 2 3 4 5", "net/ipv4/tcp_mem", "‹text 9›"},
+		{"net/ipv4/tcp_mem", "42949672950", "net/ipv4/tcp_mem", "‹number 11›"},
+		{"net/ipv4/tcp_congestion_control", "cubic", "net/ipv4/tcp_congestion_control", "cubic"},
+		{"net/ipv4/tcp_congestion_control", "1 xq7canary9 2", "net/ipv4/tcp_congestion_control", "‹text 14›"},
+		{"net/ipv4/tcp_fastopen_key", "1", "net/ipv4/tcp_fastopen_key", "‹number 1›"},
+		{"net/ipv4/ip_forward", "4711471147", "net/ipv4/ip_forward", "‹number 10›"},
+	} {
+		key, value := c.Setting(test[0], test[1])
+		harness.Equal(t, key+" = "+value, test[2]+" = "+test[3])
+	}
+}
+
+// Of the configuration, what spans hold anyway stays: the network's name, types of plugins, a previous interface.
+func TestWhichValuesOfAConfigurationStay(t *testing.T) {
+	for _, test := range []struct {
+		configuration string
+		stays         bool
+	}{
+		{`{"name":"xq7-canary-9z"}`, true},
+		{`{"type":"xq7-canary-9z"}`, true},
+		{`{"ipam":{"type":"xq7-canary-9z"}}`, true},
+		{`{"delegate":{"type":"xq7-canary-9z"}}`, true},
+		{`{"delegates":[{"type":"xq7-canary-9z"}]}`, true},
+		{`{"plugins":[{"type":"xq7-canary-9z"}]}`, true},
+		{`{"other":{"type":"xq7-canary-9z"}}`, false},
+		{`{"ipam":{"deeper":{"type":"xq7-canary-9z"}}}`, false},
+		{`{"ipam":{"name":"xq7-canary-9z"}}`, false},
+		{`{"prevResult":{"interfaces":[{"name":"xq7-canary-9z"}]}}`, true},
+		{`{"prevResult":{"interfaces":[{"name":"xq7-canary-9z-longer"}]}}`, false},
+		{`{"token":"xq7-canary-9z"}`, false},
+	} {
+		var c Call
+		c.Configuration([]byte(test.configuration))
+		harness.Equal(t, !c.Repeats("xq7-canary-9z"), test.stays, test.configuration)
+	}
+	var c Call
+	harness.Equal(t, c.Configuration([]byte(`{"a":`)), false, "valid")
+	if c.Harmless("10.1.2.3") && c.whole() {
+		t.Error("a broken configuration counts as a whole one")
+	}
+	c.Await()
+	c.Configuration([]byte(`{}`))
+	harness.Equal(t, c.whole(), true, "one of one configurations")
+	c.Await()
+	harness.Equal(t, c.whole(), false, "one of two configurations")
+}
+
 // Values from environment and arguments are redacted, except names of the call.
 func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	var c Call

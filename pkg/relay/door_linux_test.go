@@ -113,6 +113,42 @@ func TestArrivalsAreCheckedTogether(t *testing.T) {
 	harness.Equal(t, checks.Load(), 2, "checks")
 }
 
+// More connections than the runtime needs are closed unread, and those that nobody accepted at the end.
+func TestTheRuntimeHasABoundOfConnections(t *testing.T) {
+	const more = 3
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	var busy, others atomic.Int32
+	d := newDoor(l.(*net.TCPListener), func() []int { return []int{os.Getpid()} }, func(why Refusal) {
+		if why == Busy {
+			busy.Add(1)
+		} else {
+			others.Add(1)
+		}
+	}, slog.New(slog.DiscardHandler))
+	clients := make([]net.Conn, maxConnections+more)
+	for i := range clients {
+		clients[i] = harness.Must(net.Dial("tcp", l.Addr().String()))(t)
+		defer clients[i].Close()
+	}
+	harness.Until(t, "all are answered", func() bool { return busy.Load() == more && len(d.admitted) == maxConnections })
+	c := harness.Must(d.Accept())(t)
+	defer c.Close()
+	harness.Check(t, d.Close())
+	harness.Equal(t, others.Load(), 0, "refused for another reason")
+	open := 0
+	for _, client := range clients {
+		if client.LocalAddr().String() == c.RemoteAddr().String() {
+			open++
+		} else if _, err := client.Read(make([]byte, 1)); err == nil {
+			t.Error("a closed connection has data")
+		}
+	}
+	harness.Equal(t, open, 1, "accepted")
+	if _, err := d.Accept(); err == nil {
+		t.Error("it accepts after its end")
+	}
+}
+
 // In every spelling and resolution.
 func TestTheRelayDoesNotSendToItself(t *testing.T) {
 	for _, host := range []string{"localhost", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.0.0.1"} {

@@ -157,6 +157,20 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	if s.Told <= maxWaiting || s.Unheard != s.Told-maxWaiting {
 		t.Errorf("%+v", s)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told, lost := 0, uint64(0)
+	harness.Check(t, r.Run(ctx, func(e event.Event) {
+		switch b := e.Body.(type) {
+		case *event.Above:
+			told++
+		case *event.Lost:
+			lost += b.Count
+			harness.Equal(t, b.Source+": "+b.Reason, "relay: queue full")
+			cancel()
+		}
+	}))
+	harness.Equal(t, told, maxWaiting, "told once there is a reader, also at the end")
+	harness.Equal(t, lost, s.Unheard, "lost")
 }
 
 func reads(message []byte) func() ([]byte, error) {

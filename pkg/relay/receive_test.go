@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
@@ -200,6 +202,34 @@ func TestHostileCallsAreRefused(t *testing.T) {
 	if s := r.Counts(); s.Malformed != 1 || s.TooLarge != 1 || s.Unread != 0 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// Four requests are read at a time. Another one waits 5 s.
+func TestReadingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := harness.Must(New(Options{Listen: "127.0.0.1:0"}))(t)
+		defer r.Close(t.Context())
+		asked := func(ctx context.Context) int {
+			w := httptest.NewRecorder()
+			r.slotted(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })(w,
+				httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/traces", http.NoBody))
+			return w.Code
+		}
+		for range maxReading - 1 {
+			r.slots <- struct{}{}
+		}
+		for range 2 {
+			harness.Equal(t, asked(t.Context()), http.StatusTeapot, "with a free slot")
+		}
+		r.slots <- struct{}{}
+		began := time.Now()
+		harness.Equal(t, asked(t.Context()), http.StatusServiceUnavailable, "without a free slot")
+		harness.Equal(t, time.Since(began), readTime, "it waited")
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		harness.Equal(t, asked(gone), http.StatusServiceUnavailable, "by a client that is gone")
+		harness.Equal(t, r.Counts().Unread, 2, "unread")
+	})
 }
 
 func TestOnlyLoopbackIsListenedOn(t *testing.T) {

@@ -3,7 +3,10 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -71,9 +74,6 @@ func encode(t testing.TB, spans ...*tracepb.Span) []byte {
 // A small request must not need much memory: two bytes are a span.
 func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 	empty := bytes.Repeat([]byte{scopeSpans<<3 | 2, 0}, maxMessage/2-16)
-	wrap := func(number byte, b []byte) []byte {
-		return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(b))), b...)
-	}
 	request := wrap(requestResourceSpans, wrap(resourceScopeSpans, empty))
 	var n int
 	allocated := testing.AllocsPerRun(1, func() { n, _ = spansOf(request, func(*span) {}) })
@@ -98,6 +98,60 @@ func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+func wrap(number byte, b []byte) []byte {
+	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(b))), b...)
+}
+
+// A span that is broken anywhere is refused. Fields of another wire type are skipped, as the library does.
+func TestWhatIsReadOfASpan(t *testing.T) {
+	const broken = "\x0a\x05x" // a text of five bytes that has one
+	state := strings.Repeat("s", maxState)
+	for name, test := range map[string]struct {
+		fields []byte
+		want   string // name, state, start, sandbox, status, events
+		broken bool
+	}{
+		"an ordinary one":             {slices.Concat(wrap(spanName, []byte("n")), wrap(spanState, []byte(state)), binary.LittleEndian.AppendUint64([]byte{spanStart<<3 | 1}, 5)), "n " + state + " 5   []", false},
+		"a state that is too long":    {wrap(spanState, []byte(state+"s")), "  0   []", false},
+		"a name that is a number":     {[]byte{spanName << 3, 7}, "  0   []", false},
+		"a start that is a text":      {wrap(spanStart, []byte("n")), "  0   []", false},
+		"an attribute and its key":    {wrap(spanAttributes, slices.Concat(wrap(pairKey, []byte("sandbox.id")), wrap(pairValue, wrap(valueString, []byte("v"))))), "  0 v  []", false},
+		"another key":                 {wrap(spanAttributes, slices.Concat(wrap(pairKey, []byte("sandbox.no")), wrap(pairValue, wrap(valueString, []byte("v"))))), "  0   []", false},
+		"a key that is a number":      {wrap(spanAttributes, slices.Concat([]byte{pairKey << 3, 7}, wrap(pairValue, wrap(valueString, []byte("v"))))), "  0   []", false},
+		"a value that is no text":     {wrap(spanAttributes, slices.Concat(wrap(pairKey, []byte("sandbox.id")), wrap(pairValue, []byte{valueString << 3, 7}))), "  0   []", false},
+		"events and a status":         {slices.Concat(wrap(spanEvents, wrap(eventName, []byte("e"))), wrap(spanEvents, wrap(eventName, []byte("f"))), wrap(spanStatus, wrap(statusMessage, []byte("m")))), "  0  m [e f]", false},
+		"a field of a later version":  {[]byte{100<<3&0x7f | 0x80 | 5, 100 >> 4, 1, 2, 3, 4}, "  0   []", false},
+		"cut in a tag":                {[]byte{0x80}, "", true},
+		"cut in a number":             {[]byte{spanName << 3, 0x80}, "", true},
+		"cut in a time":               {[]byte{spanStart<<3 | 1, 1, 2}, "", true},
+		"cut in a text":               {[]byte(broken), "", true},
+		"cut in another field":        {[]byte{99<<3&0x7f | 0x80 | 5, 99 >> 4, 1}, "", true},
+		"an event that is cut":        {wrap(spanEvents, []byte(broken)), "", true},
+		"a status that is cut":        {wrap(spanStatus, []byte(broken)), "", true},
+		"an attribute that is cut":    {wrap(spanAttributes, []byte(broken)), "", true},
+		"an attribute's value is cut": {wrap(spanAttributes, wrap(pairValue, []byte(broken))), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			request := wrap(requestResourceSpans, wrap(resourceScopeSpans, slices.Concat(wrap(scopeSpans, nil), wrap(scopeSpans, test.fields))))
+			n, err := spansOf(request, func(s *span) {
+				got = append(got, fmt.Sprint(s.name, " ", s.state, " ", s.start, " ", s.sandbox, " ", s.status, " ", s.events))
+			})
+			harness.Equal(t, errors.Is(err, errMalformed), test.broken, err)
+			harness.Equal(t, n, 2, "spans")
+			if test.broken {
+				harness.Says(t, err.Error(), "span 2: ")
+			} else {
+				harness.Equal(t, got[1], test.want)
+			}
+		})
+	}
+	read := 0
+	n, err := spansOf(encode(t, make([]*tracepb.Span, maxSpans+6)...), func(*span) { read++ })
+	harness.Check(t, err)
+	harness.Equal(t, fmt.Sprint(n, read), fmt.Sprint(maxSpans+6, maxSpans), "spans, and those that are read")
 }
 
 // No panic; whatever the library accepts gives the same spans.

@@ -61,17 +61,17 @@ func (s *seen) sink(e event.Event) {
 
 func (s *seen) eventually(t *testing.T, want ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	harness.Eventually(t, func() error {
 		s.mu.Lock()
-		all := slices.Clone(s.all)
-		s.mu.Unlock()
-		if slices.Equal(all, want) {
-			return
+		defer s.mu.Unlock()
+		switch {
+		case slices.Equal(s.all, want):
+			return nil
+		case len(s.all) > len(want):
+			t.Fatalf("told %q, want %q", s.all, want)
 		}
-		if len(all) > len(want) || time.Now().After(deadline) {
-			t.Fatalf("told %q, want %q", all, want)
-		}
-	}
+		return fmt.Errorf("told %q, want %q", s.all, want)
+	})
 }
 
 func start(t *testing.T, address string) *seen {

@@ -23,6 +23,9 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 	same(t, "exported", exportSome(t, s, 10), all[:10])
 	got, _ = waiting(t, s)
 	same(t, "waiting after that", got, all[10:])
+	harness.Check(t, s.Advance(Position{Segment: s.cursor.at.Segment, Offset: 1}))
+	got, _ = waiting(t, s)
+	same(t, "waiting after an advance to an earlier place", got, all[10:])
 	if st := s.Stats(); st.Waiting <= 0 || st.Waiting >= st.Bytes || st.Segments != 1 {
 		t.Errorf("%+v", st)
 	}

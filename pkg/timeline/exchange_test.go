@@ -319,6 +319,26 @@ func TestAnAgentThatEnds(t *testing.T) {
 			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
 				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
 		}, "gone 21 back 40 as proxyd"},
+		"and another one comes later": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}}).
+				dial(50, 50, "b", "s3", "").at(51, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "a3", PID: 11, Name: "agentd"}})
+		}, "gone 21 back 40 as agentd"},
+		"and another program is called elsewhere": {func(s *story) {
+			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
+		}, "gone 21"},
+		"and comes back elsewhere": {func(s *story) {
+			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+		}, "gone 21 back 40 as agentd"},
+		"after the call": {func(s *story) {
+			s.hangUp(10, "b", "s1").exit(21, "a").dial(40, 40, "b", "s2", "").
+				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+		}, "gone 0"},
+		"as was reported too early": {func(s *story) {
+			s.exit(21, "a").hangUp(22, "b", "s1").calls(40, "b", "s2")
+		}, "gone 21"},
 		"and only listens to nobody": {
 			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
 			"gone 21",
@@ -355,6 +375,29 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 		}
 	}
 	t.Error("the peer's peer is not known")
+}
+
+// Of many things that an agent does at a time, the longest are known to who waits for it.
+func TestWhatAnAgentDoesIsBounded(t *testing.T) {
+	s := looked(t)
+	s.line.options.Facts = 1000
+	s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2")
+	at := int64(10)
+	for i := range int64(300) {
+		took := 2 + i%3
+		if i == 7 {
+			took = 50
+		}
+		s.asks(at, at+took, "a", fmt.Sprint("db", i), with("d"))
+		at += took + 1
+	}
+	s.exit(at, "b").exit(at, "b2").tick(at + 30_000).end()
+	m := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Meanwhile
+	harness.Equal(t, len(m), 16, "known")
+	harness.Equal(t, m[0].When.Took()/ms, 50, "ms of the longest")
+	for _, one := range m[1:] {
+		harness.Equal(t, one.When.Took()/ms, 4, "ms of the next ones")
+	}
 }
 
 // What an agent already waits for also delays later callers.

@@ -168,6 +168,45 @@ func TestWaits(t *testing.T) {
 			},
 			"lock flock/run/lock 30-50, held by other (11) for 40",
 		},
+		"a holder that gave it back before another took it had it until then": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+					plugin(20, "b", "ADD", "bridge").plugin(20, "c", "ADD", "third", container("c3")).unlock(60, "a", path).
+					wait(25, 60, "c", event.WaitLock, path).exit(100, "c").wait(30, 100, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-100, held by other (11) for 50",
+		},
+		"a holder that takes it again has it since the first time": {
+			func(s *story) {
+				s.plugin(0, "c", "ADD", "third", container("c3"), pid(12)).wait(5, 5, "c", event.WaitLock, path).unlock(8, "c", path).
+					plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+					wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+					wait(30, 100, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-100, held by other (11) for 90",
+		},
+		"a holder who took it back later is known by its second time": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(5, 5, "a", event.WaitLock, path).unlock(8, "a", path).
+					wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+					wait(30, 100, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-100, held by other (11) for 80",
+		},
+		"asking again after a while is another wait": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+					wait(2010, 2020, "b", event.WaitLock, path, inVain("EAGAIN")).wait(4021, 4030, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 5-2020 in 2 tries in vain: EAGAIN\nlock flock/run/lock 4021-4030",
+		},
+		"asking for two locks in turn is two waits": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+					wait(20, 25, "b", event.WaitLock, "/run/second", inVain("EAGAIN")).wait(30, 35, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 5-35 in 2 tries\nlock flock/run/second 20-25 in vain: EAGAIN",
+		},
 		"asking again and again is one wait": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").

@@ -14,8 +14,10 @@ import (
 func TestANetworkThatIsUndone(t *testing.T) {
 	good := func(s *story) *story { return s.plugin(100, "a", "ADD", "bridge").exit(200, "a") }
 	stories{
-		"at once": {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, "at 210, 0 steps"},
-		"later":   {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, ""},
+		"at once":      {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, "at 210, 0 steps"},
+		"just in time": {func(s *story) { good(s).plugin(249, "b", "DEL", "bridge").exit(260, "b") }, "at 249, 0 steps"},
+		"after 50 ms":  {func(s *story) { good(s).plugin(250, "b", "DEL", "bridge").exit(260, "b") }, ""},
+		"later":        {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, ""},
 		"later, the first sandbox that its runtime would have reported": {func(s *story) {
 			s.at(0, &event.Registered{PID: 812}).plugin(100, "a", "ADD", "bridge", calledBy(812)).exit(200, "a").
 				plugin(400, "b", "DEL", "bridge").exit(420, "b")

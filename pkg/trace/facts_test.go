@@ -271,6 +271,37 @@ func TestEveryKindOfFactHasADrawer(t *testing.T) {
 	}
 }
 
+func TestWhatARequestIsCalled(t *testing.T) {
+	for want, r := range map[string]event.Request{
+		"netlink RTM_NEWLINK":               {Protocol: "rtnetlink", Name: "RTM_NEWLINK"},
+		"ioctl SIOCSIFMTU":                  {Protocol: "ioctl", Name: "SIOCSIFMTU"},
+		"iptables IPT_SO_SET_REPLACE":       {Protocol: "iptables", Name: "IPT_SO_SET_REPLACE"},
+		"load program cil_from (sched_cls)": {Protocol: "bpf", Object: event.ObjectProgram, Program: "cil_from", Type: "sched_cls"},
+		"create map cil_calls (hash)":       {Protocol: "bpf", Object: event.ObjectMap, Program: "cil_calls", Type: "hash"},
+		"pin cil_from":                      {Protocol: "bpf", Object: event.ObjectPin, Program: "cil_from"},
+		"attach program cil_from":           {Protocol: "bpf", Object: event.ObjectLink, Verb: event.VerbAdd, Program: "cil_from"},
+		"replace program":                   {Protocol: "bpf", Object: event.ObjectLink, Verb: event.VerbChange},
+		"detach program (tcx)":              {Protocol: "bpf", Object: event.ObjectLink, Verb: event.VerbDelete, Type: "tcx"},
+	} {
+		s := build(busy(func(op *model.Operation) {
+			bridge(op).Children = nil
+			bridge(op).Facts = []*model.Fact{{When: between(12, 30), What: &model.Request{Request: &r}}}
+		}))
+		harness.Equal(t, s[len(s)-1].Name, want)
+	}
+}
+
+// A duplicate address is an error of a plugin that failed.
+func TestADuplicateAddress(t *testing.T) {
+	for state, want := range map[event.AddressState]string{event.AddressDuplicate: "fd00::5 is a duplicate", event.AddressReady: ""} {
+		s := find(build(busy(func(op *model.Operation) {
+			bridge(op).Code = 1
+			bridge(op).Facts = []*model.Fact{{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: state}}}
+		})), "wait for IPv6 DAD")
+		harness.Equal(t, s.GetStatus().GetMessage(), want)
+	}
+}
+
 func TestMounts(t *testing.T) {
 	got := drawn(build(busy(func(op *model.Operation) {
 		bridge(op).Children = nil

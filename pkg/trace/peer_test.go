@@ -124,10 +124,10 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 		}}
 	}))
 	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms",
-		"cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")
+		"cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges", "cniscope.connections")
 	want := `pod network setup 10-40
   CNI ADD 10-40
-    bridge ADD 10-40
+    bridge ADD 10-40 int_value:1
       call agent 31-39 int_value:1
         wait for lock 31-36 candidate
         call peer 32-38 dbd bool_value:true candidate int_value:1

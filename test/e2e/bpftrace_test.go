@@ -113,7 +113,7 @@ func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 	select {
 	case err := <-b.done:
 		harness.Check(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("bpftrace does not end")
 	}
 	if said, err := os.ReadFile(b.errs); err != nil || bytes.Contains(said, []byte("Lost ")) {

@@ -9,6 +9,7 @@ import (
 
 var (
 	tries  = regexp.MustCompile(`(?i)^(re)?(try|tries)|attempt`)
+	failed = regexp.MustCompile(`(?i)^err`)
 	length = regexp.MustCompile(`^len$`)
 	skips  = regexp.MustCompile(`^Skip(f|Now)?$`)
 	load   = regexp.MustCompile(`(?i)load$|loadavg|busy|starved|sysinfo|numcpu|pressure`)
@@ -17,7 +18,7 @@ var (
 // again returns loops that repeat an act until it succeeds, a bounded number of times.
 func again(file *ast.File) (found []token.Pos) {
 	ast.Inspect(file, func(n ast.Node) bool {
-		repeats, body := false, (*ast.BlockStmt)(nil)
+		repeats, until, body := false, false, (*ast.BlockStmt)(nil)
 		switch loop := n.(type) {
 		case *ast.RangeStmt:
 			_, number := loop.X.(*ast.BasicLit)
@@ -25,13 +26,29 @@ func again(file *ast.File) (found []token.Pos) {
 		case *ast.ForStmt:
 			_, counts := loop.Post.(*ast.IncDecStmt)
 			repeats, body = counts && loop.Cond != nil && !has(loop.Cond, length), loop.Body
+			both, several := loop.Cond.(*ast.BinaryExpr)
+			until = counts && several && both.Op == token.LAND && unless(both)
 		}
-		if repeats && succeeds(body.List) {
+		if until || repeats && succeeds(body.List) {
 			found = append(found, n.Pos())
 		}
 		return true
 	})
 	return found
+}
+
+// unless reports whether a condition is false after a success.
+func unless(cond ast.Expr) bool {
+	both, is := cond.(*ast.BinaryExpr)
+	switch not, negates := cond.(*ast.UnaryExpr); {
+	case negates:
+		return not.Op == token.NOT
+	case !is:
+		return false
+	case both.Op == token.LAND:
+		return unless(both.X) || unless(both.Y)
+	}
+	return both.Op == token.NEQ && has(both.X, failed) || has(both, tries)
 }
 
 // succeeds reports whether a branch ends the loop around it without an error.
@@ -41,7 +58,7 @@ func succeeds(list []ast.Stmt) bool {
 		if !is {
 			return false
 		}
-		if compare, is := branch.Cond.(*ast.BinaryExpr); is && compare.Op == token.NEQ && has(compare.X, regexp.MustCompile("(?i)^err")) {
+		if compare, is := branch.Cond.(*ast.BinaryExpr); is && compare.Op == token.NEQ && has(compare.X, failed) {
 			return false
 		}
 		switch last := branch.Body.List[len(branch.Body.List)-1].(type) {
@@ -54,12 +71,29 @@ func succeeds(list []ast.Stmt) bool {
 	})
 }
 
-// lenient returns branches that skip a test because the machine is busy.
+// lenient returns branches that skip a test, or leave it, because the machine is busy.
 func lenient(file *ast.File) (found []token.Pos) {
 	ast.Inspect(file, func(n ast.Node) bool {
-		branch, is := n.(*ast.IfStmt)
-		if is && has(branch.Body, skips) && (has(branch.Cond, load) || branch.Init != nil && has(branch.Init, load)) {
-			found = append(found, branch.Pos())
+		var asked []ast.Node
+		var body []ast.Stmt
+		switch branch := n.(type) {
+		case *ast.IfStmt:
+			asked, body = []ast.Node{branch.Cond}, branch.Body.List
+			if branch.Init != nil {
+				asked = append(asked, branch.Init)
+			}
+		case *ast.CaseClause:
+			for _, cond := range branch.List {
+				asked = append(asked, cond)
+			}
+			body = branch.Body
+		}
+		leaves := slices.ContainsFunc(body, func(s ast.Stmt) bool {
+			end, is := s.(*ast.ReturnStmt)
+			return has(s, skips) || is && len(end.Results) == 0
+		})
+		if leaves && slices.ContainsFunc(asked, func(n ast.Node) bool { return has(n, load) }) {
+			found = append(found, n.Pos())
 		}
 		return true
 	})

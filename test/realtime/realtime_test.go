@@ -28,7 +28,7 @@ var simulated = []string{"pkg/probe/schedule_linux_test.go"}
 // polls are files with loops that wait for a state without repeating an act, and files that `make test` and .ci/run
 // do not run.
 var polls = []string{
-	"pkg/probe/helper_linux_test.go", "test/page/page_test.go", "pkg/windows/etw/session_windows_test.go", "test/cnis/truth_test.go",
+	"pkg/probe/helper_linux_test.go", "test/page/page_test.go", "pkg/windows/etw/session_windows_test.go", "test/cnis/truth_test.go", "test/kernels/kernels_test.go",
 }
 
 func TestNoTestAssertsADuration(t *testing.T) {
@@ -89,6 +89,12 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 		"by two functions":    {`func f() time.Duration { return time.Since(a) }; func g() time.Duration { return f() }; func h() { if g() > b { fail() } }`, 1},
 		"of the wall":         {`func f() { b := time.Now().UnixNano(); if time.Now().UnixNano()-b > c { fail() } }`, 1},
 		"by the harness":      {`func f() { harness.Equal(t, time.Since(a), b) }`, 1},
+		"of a deadline":       {`func f() { end := time.Now().Add(b); g(); if time.Now().After(end) { fail() } }`, 1},
+		"until a deadline":    {`func f() { end := time.Now().Add(b); g(); if time.Until(end) < 0*time.Second { fail() } }`, 1},
+		"by another clock":    {`func f() { a := clock.Monotonic(); g(); if clock.Monotonic()-a > b { fail() } }`, 1},
+		"by a comparison":     {`func f() { if cmp.Compare(time.Since(a), b) > c { fail() } }`, 1},
+		"by a timer":          {`func f() { select { case <-done: case <-time.After(2*time.Second): t.Fatal("slow") } }`, 1},
+		"of a hang":           {`func f() { select { case <-done: case <-time.After(time.Minute): t.Fatal("hangs") } }`, 0},
 		"in a bubble":         {`func f() { synctest.Test(t, func(t *testing.T) { if time.Since(a) != b { fail() } }) }`, 0},
 		"beside a bubble":     {`func f() { synctest.Test(t, func(t *testing.T) {}); if time.Since(a) != b { fail() } }`, 1},
 		"as a bound":          {`func f() { for time.Since(a) < b { g() } }`, 0},
@@ -99,10 +105,14 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 		"skipped by load":     {`func f() { if harness.Load() > 8 { t.Skip("busy") } }`, 1},
 		"skipped by pressure": {`func f() { if b, _ := os.ReadFile("/proc/pressure/cpu"); full(b) { t.Skipf("%s", b) } }`, 1},
 		"skipped by a cause":  {`func f() { if call.attrs["cniscope.cause"] == "cpu_starved" { t.SkipNow() } }`, 1},
+		"left by load":        {`func f() { if harness.Load() > 8 { t.Log("busy"); return } }`, 1},
+		"skipped in a switch": {`func f() { switch { case runtime.NumCPU() < 4: t.Skip("slow") } }`, 1},
 		"skipped by a user":   {`func f() { if os.Geteuid() != 0 { t.Skip("needs root") } }`, 0},
 		"three tries":         {`func f() { for range 3 { if run() == nil { return } }; fail() }`, 1},
 		"counted tries":       {`func f() { for try := 0; try < most; try++ { if ok = run(); ok { break } } }`, 1},
 		"tries by name":       {`func f() { for range tries { if err := run(); err == nil { return nil } } }`, 1},
+		"tried until it is":   {`func f() { for i := 0; !ok && i < 3; i++ { ok = run() } }`, 1},
+		"tried while it errs": {`func f() { for i := 0; i < 3 && err != nil; i++ { err = run() } }`, 1},
 		"repeated":            {`func f() { for range 3 { if err := run(); err != nil { return err } } }`, 0},
 		"a search":            {`func f() { for i := 0; i < len(all); i++ { if all[i] == x { return true } } }`, 0},
 		"another of the name": {`func f() { took := time.Since(a); log(took) }; func g(took time.Duration) { if took > b { fail() } }`, 0},
@@ -119,7 +129,7 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 // A command that repeats tests hides faults like a test that tries again.
 func TestNoCommandRepeatsTests(t *testing.T) {
 	const command = `(make|go test|gotestsum|\$\((MAKE|SUB|TESTS|PACKAGES)\))\b`
-	repeats := regexp.MustCompile(`(?m)rerun-fails|\|\| *` + command + `|(^|[;&|(@\t':]) *(until|while) [^#\n]*` + command + `|` + command + `.*\bbreak\b`)
+	repeats := regexp.MustCompile(`(?m)rerun-fails|\|\| *` + command + `|(^|[;&|(@\t':]) *(until|while) [^#\n]*` + command + `|` + command + `.*\bbreak\b|"\$@".*\|\| *"\$@"`)
 	for _, pattern := range []string{"Makefile", "*/*/*.mk", "test/*.sh", ".ci/*", ".github/workflows/*"} {
 		files := harness.Must(filepath.Glob("../../" + pattern))(t)
 		for _, file := range files {

@@ -3,6 +3,7 @@ package realtime
 import (
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 )
 
@@ -94,8 +95,11 @@ func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 		if slices.Contains(bounds, n) {
 			return false
 		}
-		if call, is := n.(*ast.CallExpr); is && calls(call, "harness", "Equal") && slices.ContainsFunc(call.Args, s.isElapsed) {
+		if call, is := n.(*ast.CallExpr); is && (calls(call, "harness", "Equal") && slices.ContainsFunc(call.Args, s.isElapsed) || s.ordersNow(call)) {
 			found = append(found, call.Pos())
+		}
+		if wait, is := n.(*ast.CommClause); is && gives(wait) {
+			found = append(found, wait.Pos())
 		}
 		compare, is := n.(*ast.BinaryExpr)
 		if !is || isZero(compare.Y) || !slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ}, compare.Op) {
@@ -114,10 +118,25 @@ func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 	return found
 }
 
+// ordersNow reports whether a call compares two readings of the clock.
+func (s *scope) ordersNow(call *ast.CallExpr) bool {
+	of, method := call.Fun.(*ast.SelectorExpr)
+	return method && slices.Contains([]string{"After", "Before", "Compare"}, of.Sel.Name) && s.isNow(of.X) && slices.ContainsFunc(call.Args, s.isNow)
+}
+
+// gives reports whether a test fails in a branch of select because seconds or less have passed.
+func gives(wait *ast.CommClause) bool {
+	receives, is := wait.Comm.(*ast.ExprStmt)
+	if !is || !has(receives, regexp.MustCompile("^After$")) || !has(receives, regexp.MustCompile("^(Micro|Milli)?[sS]econd$")) {
+		return false
+	}
+	return slices.ContainsFunc(wait.Body, func(s ast.Stmt) bool { return has(s, regexp.MustCompile("^(Fatal|Error)f?$")) })
+}
+
 // passing are functions and methods that return a duration if an argument or the receiver is a duration.
 var passing = []string{
 	"Round", "Truncate", "Abs", "Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", // time.Duration
-	"Duration", "float64", "int", "int64", "min", "max", "Min", "Max", "append",
+	"Duration", "float64", "int", "int64", "min", "max", "Min", "Max", "append", "Compare",
 }
 
 // isElapsed reports whether the expression is a duration of the real clock, or several.
@@ -135,7 +154,7 @@ func (s *scope) isElapsed(e ast.Expr) bool {
 		return s.isElapsed(e.X) || s.isElapsed(e.Y) || e.Op == token.SUB && s.isNow(e.X) && s.isNow(e.Y)
 	case *ast.CallExpr:
 		called := name(e.Fun)
-		if calls(e, "time", "Since") || called != nil && s.shared[called.Name+"()"] {
+		if calls(e, "time", "Since") || calls(e, "time", "Until") || called != nil && s.shared[called.Name+"()"] {
 			return true
 		}
 		of, method := e.Fun.(*ast.SelectorExpr)
@@ -162,7 +181,7 @@ func (s *scope) isNow(e ast.Expr) bool {
 		return s.now[e.Name]
 	case *ast.CallExpr:
 		of, method := e.Fun.(*ast.SelectorExpr)
-		return calls(e, "time", "Now") || method && s.isNow(of.X)
+		return calls(e, "time", "Now") || calls(e, "clock", "Monotonic") || method && s.isNow(of.X)
 	}
 	return false
 }

@@ -162,6 +162,29 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 	}
 }
 
+// An agent is sampled every 50 ms, once a call is that old, and once for all of its calls.
+func TestHowOftenAnAgentIsSampled(t *testing.T) {
+	server := serverProcess(t)
+	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
+	a := New(nil, 1, k, new(atomic.Uint64))
+	call := func(ms int64, socket string) {
+		a.Note(event.Event{Time: ms * int64(time.Millisecond), Body: &event.Connect{Process: "plugin", Socket: socket}})
+		a.Note(event.Event{Time: ms * int64(time.Millisecond), Body: &event.Accept{Socket: socket, Agent: server}})
+	}
+	call(1000, "s")
+	for _, step := range []struct {
+		ms   int64
+		more int
+	}{{1049, 0}, {1099, 1}, {1140, 0}, {1149, 1}, {1150, 0}, {1198, 0}, {1199, 1}, {1260, 1}} {
+		if step.ms == 1150 {
+			call(1150, "s2")
+		}
+		before := len(k.sampled)
+		a.Tend(step.ms * int64(time.Millisecond))
+		harness.Equal(t, len(k.sampled)-before, step.more, "samples at", step.ms)
+	}
+}
+
 // The server of a server is followed by its listener only at depth 2.
 func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	server := serverProcess(t)
