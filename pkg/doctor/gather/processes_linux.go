@@ -158,9 +158,8 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 	for _, key := range fact.CiliumSettings() {
 		file := filepath.Join(dir, key)
 		if value := readWithin(root, file, 64); value != "" { // "true", "strict"
-			found = append(found, fact.Setting{
-				Key: key, Value: fact.Clean(strings.TrimSpace(value)), From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file)),
-			})
+			from := "its ConfigMap, " + fact.Clean(filepath.Join(root, file))
+			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(value)), From: from})
 		}
 	}
 	return found
