@@ -322,8 +322,7 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds the stored bytes of a run and its delegated plugins: indexes need about forty times as much. Ten
-// delegated plugins with 4 KiB each need a sixth.
+// maxKept bounds the stored bytes of a run and its delegated plugins: indexes need about forty times as much.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
