@@ -1,7 +1,7 @@
 // Package doctor examines a node and reports why its pods get no network, or soon will not: pkg/doctor/gather gathers
 // facts, and one pure function per check judges them.
 //
-// It changes nothing and runs no command and no plugin; it sends one test span to the OTLP endpoint. Foreign text is
+// It changes nothing and runs nothing; it sends one test span to the OTLP endpoint. Foreign text is
 // bounded and escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and kubeconfigs.
 package doctor
 

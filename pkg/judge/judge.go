@@ -2,7 +2,7 @@
 // pure: same operation and options, same judgement.
 //
 // For each call, divide attributes every instant to one Part. Rules (rule_*.go) recognize patterns in this evidence
-// and return findings; the best become the call's Verdict. Reasons say why an operation is kept or not.
+// and return findings; the best become the call's Verdict.
 package judge
 
 import (

@@ -86,6 +86,11 @@ func ofInterfacePlugins() []KnownFailure {
 			"ip -br link", "", "", "containerd/nerdctl#4276", `failed to lookup master "wlan0": Link not found`,
 		},
 		{
+			"macvlan vlan", `^[Ll]ink not found$`,
+			"set master in the CNI configuration to an interface of this node (ip -br link lists them); nodes with other names need a network of their own",
+			"ip -br link", "", "", "", "Link not found",
+		},
+		{
 			"", `no default route interface found`,
 			"set master in the CNI configuration: without it the plugin takes the interface of the default route, and the node has none",
 			"ip route show default", "", "", "", "no default route interface found",

@@ -30,7 +30,7 @@ func heldLock(e *evidence) *finding {
 		switch h := longest.what.(*model.Wait).Holder; {
 		case h != nil && h.Name == "host-local":
 			f.Remedy = own
-		case h == nil || h.Name == "" || h.PID == 0:
+		case (h == nil || h.Name == "" || h.PID == 0) && path.IsAbs(most.Name):
 			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", text.Shell(most.Name), own)
 		}
 		f.Report = "containernetworking/plugins#561"
@@ -47,5 +47,9 @@ func release(name string, longest *wait) string {
 	if name == "" {
 		return "start fewer pods at once: each wait was short, and there were many"
 	}
-	return fmt.Sprintf("run fuser -v %s, or lslocks, to name the holder: kill it if it hangs, else shorten what it does under the lock", text.Shell(name))
+	look := "lslocks"
+	if path.IsAbs(name) {
+		look = fmt.Sprintf("fuser -v %s, or lslocks,", text.Shell(name))
+	}
+	return fmt.Sprintf("run %s to name the holder: kill it if it hangs, else shorten what it does under the lock", look)
 }

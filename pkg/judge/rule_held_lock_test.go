@@ -21,6 +21,10 @@ func TestHeldLock(t *testing.T) {
 			cause: CauseLock, says: `^4\.9s of 5\.1s: iptables waited for file lock /run/xtables\.lock, held by iptables-restor of kube-proxy \(pid 812\)$`,
 			remedy: `minSyncPeriod`, report: "aws/amazon-vpc-cni-k8s#2948",
 		},
+		"whose path was not observed": {
+			op:    add(plugin("portmap", 0, 5100, seen(ran("storectl", 100, 5050), waited(event.WaitLock, "", from(110, 5010))))),
+			cause: CauseLock, says: `^4\.9s of 5\.1s: storectl waited for file lock of unknown path`, remedy: `^run lslocks to name the holder`,
+		},
 		"host-local queues for its own": {
 			op: but(add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
 				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),

@@ -52,7 +52,7 @@ func polledFile(e *evidence) *finding {
 	}
 }
 
-// polls excludes an agent's periodic looks for a file, which no call waits for.
+// polls excludes an agent's periodic looks for a file.
 func (s *span) polls(f *model.Fact, m *model.Missing) bool {
 	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second)
 }
@@ -61,8 +61,8 @@ func (e *evidence) runs(name string) bool {
 	return slices.ContainsFunc(e.spans, func(s span) bool { return s.command() && s.image.Name == name })
 }
 
-// polling is the time that a plugin slept from the first to the last try, in its own sleeps or by sleep commands of a
-// script. If that is most of its sleep, all of it counts: tries are only seen some time after the plugin's start.
+// polling is the time that a plugin, or a script's sleep commands, slept from the first to the last try. If that is most
+// of its sleep, all of it counts: tries are only seen some time after the plugin's start.
 func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
 	var slept time.Duration
 	for i := range e.waits {

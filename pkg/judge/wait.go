@@ -55,7 +55,7 @@ func lockPart(s *span, what model.What) Part {
 	w := what.(*model.Wait)
 	part := Part{Kind: Locks, Name: w.Path, Detail: holder(w), In: commandOf(s.image)}
 	if part.Name == "" {
-		part.Name = w.Name
+		part.Name = "of unknown path (" + w.Name + ")"
 	}
 	return part
 }

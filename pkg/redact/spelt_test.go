@@ -72,9 +72,11 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		}
 	}
 	for configuration, stays := range map[string]string{
-		`{"ipMasqBackend":"nftables"}`: "no backend nftables",
-		`{"hostPort":"12345"}`:         "no port 12345",
-		`{"type":"vlan"}`:              "no vlan4094 of v1beta1, eth0vlan12 and v1: k8s=down",
+		`{"master":"zzport"}`: "failed to lookup master \"zzport\": Link not found",
+		`{"sysctl":{"net.ipv6.conf.IFNAME.disable_ipv6":"x"}}`: "write /proc/sys/net/ipv6/conf/all/disable_ipv6: invalid argument",
+		`{"ipMasqBackend":"nftables"}`:                         "no backend nftables",
+		`{"hostPort":"12345"}`:                                 "no port 12345",
+		`{"type":"vlan"}`:                                      "no vlan4094 of v1beta1, eth0vlan12 and v1: k8s=down",
 		`{"prevResult":{"interfaces":[{"name":"veth1a2b3c4d"},{"name":"eth0","sandbox":"/var/run/netns/cni-x"}]}}`: "no link veth1a2b3c4d",
 		`{"server":"https://[fd00:1234:5678::1]:443"}`:                                                             "dial fd00:1234:5678::1",
 		`{"ipam":{"type":"dhcp","daemonSocketPath":"/tmp/Xq7Canary9ZtSecret/001/dhcp.sock"}}`:                      "dial unix dhcp.sock",

@@ -120,6 +120,8 @@ func (c *Call) next(in *json.Decoder, at place) bool {
 	return true
 }
 
+var sysctl = regexp.MustCompile(`^(net|kernel|vm|fs)([./][A-Za-z][\w-]{0,30}){1,6}$`)
+
 func (c *Call) object(in *json.Decoder, at place) {
 	for {
 		token, _ := in.Token()
@@ -127,7 +129,7 @@ func (c *Call) object(in *json.Decoder, at place) {
 		if !is { // end of the object
 			return
 		}
-		if !c.named(key) && !c.names[key] && !c.public(key, place{}) {
+		if !(at.key == "sysctl" && sysctl.MatchString(key)) && !c.named(key) && !c.names[key] && !c.public(key, place{}) {
 			c.value(key)
 		}
 		c.next(in, place{
@@ -145,11 +147,11 @@ func (c *Call) scalar(v string, at place) {
 		c.value(v)
 		return
 	}
-	if c.public(v, at) {
-		return
-	}
 	if leaves(v, at) {
 		c.Name(v)
+		return
+	}
+	if c.public(v, at) {
 		return
 	}
 	if strings.HasPrefix(v, "/") {
@@ -178,6 +180,8 @@ func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
 		return at.depth == 1 || at.previous && len(v) <= maxInterface
+	case "master", "bridge", "device":
+		return len(v) <= maxInterface && wordlike(v)
 	case "type":
 		return at.depth == 1 || at.depth == 2 && nested(at.above)
 	}
@@ -322,8 +326,7 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds the stored bytes of a run and its delegated plugins: indexes need about forty times as much. Ten
-// delegated plugins with 4 KiB each need a sixth.
+// maxKept bounds the stored bytes of a run and its delegated plugins: indexes need about forty times as much.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {

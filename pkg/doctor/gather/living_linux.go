@@ -2,6 +2,7 @@ package gather
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -25,7 +26,16 @@ func interfaces() ([]netlink.Link, error) {
 	if err != nil || len(names) > interfacesMax {
 		return nil, cmp.Or(err, fmt.Errorf("there are more than %d", interfacesMax))
 	}
-	return netlink.LinkList()
+	return complete(netlink.LinkList)
+}
+
+func complete[T any](dump func() (T, error)) (all T, err error) {
+	for range 5 {
+		if all, err = dump(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
 }
 
 func things(wanted []string) (here map[string]bool, err error) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -179,5 +180,19 @@ func TestInterfacesThatPodsMakeAreBounded(t *testing.T) {
 	add(11, interfacesMax+1)
 	if links, err := interfaces(); err == nil {
 		t.Errorf("%d interfaces are listed", len(links))
+	}
+}
+
+// Interfaces come and go while they are listed.
+func TestAListThatChangesIsReadAgain(t *testing.T) {
+	for interrupted, want := range map[int]error{0: nil, 4: nil, 5: netlink.ErrDumpInterrupted} {
+		asked := 0
+		_, err := complete(func() (int, error) {
+			if asked++; asked <= interrupted {
+				return 0, netlink.ErrDumpInterrupted
+			}
+			return asked, nil
+		})
+		harness.Equal(t, err, want, interrupted, "interruptions")
 	}
 }

@@ -167,7 +167,6 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 
 var clusterCIDRs = regexp.MustCompile(`(?m)^clusterCIDR: *["']?([0-9a-fA-F:./,]+)`)
 
-// clusterCIDR reads kube-proxy's configuration file.
 func clusterCIDR(root, file string) (found []fact.Setting) {
 	if m := clusterCIDRs.FindStringSubmatch(readWithin(root, file, 64<<10)); m != nil {
 		found = append(found, fact.Setting{Key: "cluster-cidr", Value: m[1], From: "configuration, " + fact.Clean(file)})
@@ -175,7 +174,7 @@ func clusterCIDR(root, file string) (found []fact.Setting) {
 	return found
 }
 
-// readWithin returns the beginning of a regular file; empty if it is missing. No link leads out of root.
+// readWithin returns the beginning of a regular file. No link leads out of root.
 func readWithin(root, file string, most int64) string {
 	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

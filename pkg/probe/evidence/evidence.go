@@ -178,7 +178,6 @@ func (s *sandbox) hashedIn(word string) bool {
 // another stands for a sandbox without a call in progress.
 const another = "another"
 
-// antrea's interfaces of pods, see hashedIn.
 var antrea = regexp.MustCompile(`^.{1,8}-([0-9a-f]{6})$`)
 
 // anothers reports whether a word is the interface of an unknown sandbox.
