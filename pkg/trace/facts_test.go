@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -232,34 +231,6 @@ func distinct(t *testing.T, spans []*tracepb.Span) {
 			t.Errorf("%s has the id of another span", s.Name)
 		}
 		ids[string(s.SpanId)] = true
-	}
-}
-
-func TestTheFirstConnectionAfterwards(t *testing.T) {
-	op := sandbox(parent(sampled))
-	b := NewBuilder(IDs{Seed: "boot"}, nil, "v1")
-	call := find(b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans, "CNI ADD")
-	verdict := &judge.Verdict{Cause: "forwarding", Says: "late", Remedy: "sysctl"}
-	late := b.Connected(model.Connected{
-		Flight: model.Flight{
-			Command: "ADD", IfName: "eth0", Operation: op.Key(), Trace: op.Calls[0].Trace, First: bridge(op).Process, Start: 10,
-			Mono: op.Mono, Wall: op.Wall, Pod: op.Pod, ContainerID: op.ContainerID,
-		},
-		End: 40, At: 2e6 + 40, Remote: "10.22.0.1:53",
-	}, verdict)
-	s := late.Spans.ScopeSpans[0].Spans[0]
-	if !slices.Equal(s.TraceId, call.TraceId) || !slices.Equal(s.ParentSpanId, call.SpanId) {
-		t.Error("it hangs elsewhere")
-	}
-	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 ||
-		said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 ||
-		said(s, "cniscope.cause").GetStringValue() != "forwarding" || said(s, "cniscope.remedy").GetStringValue() != "sysctl" {
-		t.Errorf("%v", s)
-	}
-	if !slices.ContainsFunc(late.Spans.Resource.Attributes, func(kv *commonpb.KeyValue) bool {
-		return kv.Key == "k8s.pod.name" && kv.Value.GetStringValue() == "web-0"
-	}) {
-		t.Error("whose is it?")
 	}
 }
 
