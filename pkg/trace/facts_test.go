@@ -262,6 +262,45 @@ func TestWhatARequestIsCalled(t *testing.T) {
 	}
 }
 
+// Requests for one interface are a group, by its name or index, namespace and the evidence whose they are.
+func TestWhichRequestsAreAGroup(t *testing.T) {
+	certain, candidate := &model.Attribution{Evidence: model.Certain}, &model.Attribution{Evidence: model.Candidate}
+	on := func(start int64, name string, index uint32, ns string, by *model.Attribution) *model.Fact {
+		f := asked("RTM_NEWADDR", between(start, start), named(name), func(r *model.Request) { r.Interface.Index, r.NetNS.Key = index, ns })
+		f.Attribution = by
+		return f
+	}
+	got := drawn(build(busy(func(op *model.Operation) {
+		bridge(op).Children = nil
+		bridge(op).Facts = []*model.Fact{
+			on(12, "eth0", 3, "1", nil), on(18, "eth0", 4, "1", nil), on(13, "eth0", 3, "2", nil), on(19, "eth0", 3, "2", nil),
+			on(14, "", 5, "1", nil), on(20, "", 5, "1", nil), on(15, "eth0", 3, "1", certain), on(21, "eth0", 3, "1", certain),
+			on(16, "eth0", 3, "1", candidate), on(22, "eth0", 3, "1", candidate), on(17, "", 0, "1", nil), on(23, "", 0, "1", nil),
+		}
+	})), "cniscope.attribution")
+	harness.Equal(t, got, `pod network setup 10-40
+  CNI ADD 10-40
+    bridge ADD 10-40
+      * netlink RTM_NEWADDR 17
+      * netlink RTM_NEWADDR 23
+      configure interface 12-18
+        * netlink RTM_NEWADDR 12
+        * netlink RTM_NEWADDR 18
+      configure interface 13-19
+        * netlink RTM_NEWADDR 13
+        * netlink RTM_NEWADDR 19
+      configure interface 14-20
+        * netlink RTM_NEWADDR 14
+        * netlink RTM_NEWADDR 20
+      configure interface 15-21 certain
+        * netlink RTM_NEWADDR 15 certain
+        * netlink RTM_NEWADDR 21 certain
+      configure interface 16-22 candidate
+        * netlink RTM_NEWADDR 16 candidate
+        * netlink RTM_NEWADDR 22 candidate
+`)
+}
+
 // A duplicate address is an error of a plugin that failed.
 func TestADuplicateAddress(t *testing.T) {
 	for state, want := range map[event.AddressState]string{event.AddressDuplicate: "fd00::5 is a duplicate", event.AddressReady: ""} {
