@@ -59,7 +59,8 @@ func belowIt(t *testing.T, op *model.Operation, want string) {
 		b.Start(model.Start{Flight: flight, Network: 40, To: 110}, judge.Started{
 			Slow: 7, Failed: "create failed", Verdict: &judge.Verdict{Cause: "hook", Says: "a hook", Remedy: "mend it"}, Unexplained: 5e6,
 			Parts: []judge.StartPart{
-				{Name: "shim", From: 45, To: 49, Step: shim}, {Name: "runc create", From: 50, To: 90, Step: create, Below: []*model.Step{hook}},
+				{Name: "shim", From: 45, To: 49, Step: shim},
+				{Name: "runc create", From: 50, To: 90, Step: create, Below: []*model.Step{hook}},
 				{Name: "dranet", From: 90, To: 110},
 			},
 		}),
