@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -40,4 +41,60 @@ func TestLocksWithoutAPathAreNotOne(t *testing.T) {
 		l.Wait(1, &event.Wait{Process: "a", Kind: event.WaitLock, Path: path}, nil)
 	}
 	harness.Equal(t, len(l.paths), 1, "locks")
+}
+
+// A free lock is known for a minute, a held one always.
+func TestWhichLocksAreForgotten(t *testing.T) {
+	minute := int64(time.Minute)
+	for _, test := range []struct {
+		until []int64
+		now   int64
+		known bool
+	}{
+		{[]int64{10}, minute + 10, true},
+		{[]int64{10}, minute + 11, false},
+		{[]int64{10, 20}, minute + 20, true},
+		{[]int64{20, 10}, minute + 20, true},
+		{[]int64{20, 10}, minute + 21, false},
+		{[]int64{10, 0}, 9 * minute, true},
+		{[]int64{0, 10}, 9 * minute, true},
+	} {
+		l := NewLocks(4, nil)
+		for i, until := range test.until {
+			by := event.Process(fmt.Sprint(i))
+			l.take("/run/lock", hold{by: by, since: 1})
+			if until != 0 {
+				l.release("/run/lock", by, until)
+			}
+		}
+		l.Prune(test.now)
+		harness.Equal(t, len(l.paths) == 1, test.known, test.until, test.now)
+	}
+}
+
+// A busy thread's rests are joined, and bounded.
+func TestRestsAreBounded(t *testing.T) {
+	gap := int64(between)
+	p := &Process{Call: &model.Call{}}
+	var all []model.Interval
+	for _, test := range []struct {
+		start, end int64
+		want       string
+	}{
+		{0, 10, "[{0 10}]"},
+		{10 + gap, 20 + gap, fmt.Sprintf("[{0 %d}]", 20+gap)},
+		{5, 15, fmt.Sprintf("[{0 %d}]", 20+gap)},
+		{21 + 2*gap, 30 + 2*gap, fmt.Sprintf("[{0 %d} {%d %d}]", 20+gap, 21+2*gap, 30+2*gap)},
+		{0, 40 + 2*gap, fmt.Sprintf("[{0 %d}]", 40+2*gap)},
+	} {
+		all = p.idle(all, model.Interval{Start: test.start, End: test.end})
+		harness.Equal(t, fmt.Sprint(all), test.want)
+	}
+	for i := range int64(idleMax + 5) {
+		all = p.idle(all, model.Interval{Start: (3*i + 9) * gap, End: (3*i + 10) * gap})
+	}
+	harness.Equal(t, len(all), idleMax, "rests")
+	harness.Equal(t, p.Call.Cut["waits"], 6, "rests that are counted only")
+	all = p.idle(all, model.Interval{Start: all[idleMax-1].End, End: all[idleMax-1].End + 7})
+	harness.Equal(t, len(all), idleMax, "rests after one that goes on")
 }

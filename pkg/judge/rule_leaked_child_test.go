@@ -12,6 +12,17 @@ func TestLeakedChild(t *testing.T) {
 			op:    add(plugin("main", 0, 1200, plugin("ipam", 10, 100, with(ran("watcher", 50, 1100), outliving)), ran("ip", 1105, 1110))),
 			cause: CauseLeakedChild, says: `which plugin ipam left running`,
 		},
+		"the last one of several counts": {
+			op: add(plugin("first", 0, 100, with(ran("before", 50, 200), outliving), with(ran("watcher", 50, 1100), outliving), with(ran("after", 60, 300), outliving)),
+				plugin("second", 1105, 1200)),
+			cause: CauseLeakedChild, says: `the runtime waited for watcher`,
+		},
+		"it is gone a tenth of the time before": {
+			op: add(plugin("first", 0, 100, with(ran("watcher", 50, 980), outliving)), plugin("second", 1100, 1200)), cause: CauseLeakedChild,
+		},
+		"control: a bit longer before": {
+			op: add(plugin("first", 0, 100, with(ran("watcher", 50, 979), outliving)), plugin("second", 1100, 1200)), cause: CauseRuntime,
+		},
 		"control: a child that lives longer than that": {
 			op: add(plugin("first", 0, 100, with(ran("watcher", 50, 5000), outliving)), plugin("second", 1105, 1200)), cause: CauseRuntime,
 		},

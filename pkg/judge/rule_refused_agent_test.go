@@ -12,6 +12,14 @@ func TestRefusedAgent(t *testing.T) {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
 			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; plugin p failed 3 times to connect to /run/a\.sock \(ECONNREFUSED\)$`,
 		},
+		"and fails two seconds later, after it cleaned up": {
+			op:    add(with(seen(plugin("p", 0, 2040), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseRefused,
+		},
+		"control: it fails later than that": {
+			op:    add(with(seen(plugin("p", 0, 2041), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseFailed,
+		},
 		"packets that get lost are no refusal": {
 			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "ETIMEDOUT")))),
 			cause: CauseRefused, says: `plugin p failed to connect to 10\.0\.0\.9:443 \(ETIMEDOUT\)$`, remedy: `^start the machine behind 10\.0\.0\.9, open the packet filters`,

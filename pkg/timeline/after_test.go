@@ -14,6 +14,9 @@ func (s *story) afterwards() string {
 	for _, a := range s.line.Pods().Afters() {
 		said := fmt.Sprintf("%s after %d: %s %d-%d by %s", a.ContainerID, a.End/ms, a.Image.Name, a.Image.Start/ms,
 			a.Image.End/ms, a.Image.By.Name)
+		if a.IfName != "eth0" {
+			said += " for " + a.IfName
+		}
 		if !a.Image.Ended {
 			said += " (unfinished)"
 		}
@@ -85,6 +88,20 @@ func TestWorkBehindAnADD(t *testing.T) {
 					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
 			},
 			"",
+		},
+		"though a run that the runtime did not begin claims to be its setup": {
+			func(s *story) {
+				add(s).tick(2000).plugin(2100, "f", "ADD", "antrea", on("eth9"), startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
+					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+			},
+			"c1 after 100: powershell 9100-9200 by agent",
+		},
+		"nor does its teardown end it": {
+			func(s *story) {
+				add(s).tick(2000).plugin(2100, "f", "DEL", "antrea", startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
+					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+			},
+			"c1 after 100: powershell 9100-9200 by agent",
 		},
 		"whose setup was not kept has none": {
 			func(s *story) {

@@ -139,4 +139,17 @@ func TestLateFactsAreCounted(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "bridge").command(1, "d", "b", "daemon").exit(2, "b").tick(2000)
 	s.command(2001, "e", "d", "child").exit(2002, "d")
 	harness.Equal(t, s.line.Stats().Late, 3, "late: a fork, an exec and an exit")
+	s.calls(2003, "b", "s1").plugin(2004, "c", "ADD", "bridge", for2).calls(2005, "c", "s2")
+	before := s.line.Stats().Late
+	for of, want := range map[string]uint64{"nobody": 6, "a": 0, "c": 0} { // a is an agent, c a plugin
+		p := event.Process(of)
+		for _, body := range []event.Body{
+			&event.Wait{Process: p, Kind: event.WaitCall, Name: "read"}, &event.Request{Process: p, Name: "RTM_NEWLINK"}, &event.Enter{Process: p},
+			&event.Link{Process: p, NetNS: event.Namespace{Key: "1"}, Index: 7, Name: "eth0"}, &event.Setting{Process: p, Key: "x"}, &event.Mount{Process: p},
+		} {
+			s.at(2010, body)
+		}
+		harness.Equal(t, s.line.Stats().Late-before, want, "late facts of", of)
+		before = s.line.Stats().Late
+	}
 }

@@ -301,62 +301,6 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatEnds(t *testing.T) {
-	stories{
-		"for want of memory, told before": {
-			func(s *story) { s.at(20, &event.Agent{Process: "a", Killed: "OOM"}).exit(21, "a") },
-			"gone 21 OOM",
-		},
-		"for want of memory, told after": {
-			func(s *story) { s.exit(21, "a").at(22, &event.Agent{Process: "a", Killed: "OOM", Over: true}) },
-			"gone 21 OOM",
-		},
-		"and comes back at its address": {func(s *story) {
-			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
-		}, "gone 21 back 40 as agentd"},
-		"and another program comes to its address": {func(s *story) {
-			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
-		}, "gone 21 back 40 as proxyd"},
-		"and another one comes later": {func(s *story) {
-			s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}}).
-				dial(50, 50, "b", "s3", "").at(51, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "a3", PID: 11, Name: "agentd"}})
-		}, "gone 21 back 40 as agentd"},
-		"and another program is called elsewhere": {func(s *story) {
-			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "proxyd"}})
-		}, "gone 21"},
-		"and comes back elsewhere": {func(s *story) {
-			s.exit(21, "a").at(40, &event.Connect{Process: "b", Start: 40 * ms, Socket: "s2", Network: "unix", Address: "/run/another"}).
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
-		}, "gone 21 back 40 as agentd"},
-		"after the call": {func(s *story) {
-			s.hangUp(10, "b", "s1").exit(21, "a").dial(40, 40, "b", "s2", "").
-				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
-		}, "gone 0"},
-		"as was reported too early": {func(s *story) {
-			s.exit(21, "a").hangUp(22, "b", "s1").calls(40, "b", "s2")
-		}, "gone 21"},
-		"and only listens to nobody": {
-			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
-			"gone 21",
-		},
-	}.each(t, func(t *testing.T) *story {
-		return tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
-	}, func(s *story) string {
-		s.exit(100, "b").tick(30000).end()
-		w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
-		got := strings.TrimSpace(fmt.Sprint("gone ", w.Gone/ms, " ", w.Killed))
-		if w.Successor != nil {
-			got += fmt.Sprint(" back ", w.Back/ms, " as ", w.Successor.Name)
-		}
-		harness.Equal(s.t, held(s.line.agents, "departed"), 0, "remembered agents")
-		return got
-	})
-}
-
 // Also while its operation continues.
 func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").

@@ -193,6 +193,12 @@ func TestWaits(t *testing.T) {
 			},
 			"lock flock/run/lock 30-100, held by other (11) for 80",
 		},
+		"who has it already does not wait for itself": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(5, 5, "b", event.WaitLock, path).wait(30, 100, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-100",
+		},
 		"asking again after a while is another wait": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).

@@ -34,7 +34,7 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			"at 70 []",
 		},
 		"after that, it is said once": {
-			func(s *story) { setUp(s).tick(2000).connects(9000, "pod").connects(9001, "pod") },
+			func(s *story) { setUp(s).tick(2000).connects(9000, "pod").connects(9001, "pod").tick(70_000) },
 			"never [eth0 50-9000]",
 		},
 		"a request in the namespace shows whose it is, too": {

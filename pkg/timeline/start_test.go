@@ -53,6 +53,26 @@ func TestTheStartOfASandbox(t *testing.T) {
 			network(s).step(80, event.StepShim, "", 0).step(120, event.StepRuntime, "create", 1).
 				plugin(200, "d", "DEL", "bridge").tick(210).tick(220)
 		}, "c1 0-50-120 shim oci_runtimecreate"},
+		"without steps, of which NRI was told late": {func(s *story) { network(s).at(150, running).tick(160).tick(170) }, "c1 0-50-150 reported 150 late 7"},
+		"without NRI, before it rested a second": {func(s *story) {
+			network(s).step(140, event.StepRuntime, "start", 0).tick(1100).tick(1139)
+		}, ""},
+		"without NRI, a second after its last program": {func(s *story) {
+			network(s).step(140, event.StepRuntime, "start", 0).step(1000, event.StepHook, "", 0).tick(1100).tick(1140)
+		}, "c1 0-50-140 oci_runtimestart hook"},
+		"within five minutes it may still start": {func(s *story) {
+			network(s).step(80, event.StepShim, "", 0).tick(2000).tick(300_080)
+		}, ""},
+		"after five minutes it does not start": {func(s *story) {
+			network(s).step(80, event.StepShim, "", 0).tick(2000).tick(300_081)
+		}, "c1 0-50-80 shim"},
+		"of its programs 64 are known, and the last one ends it": {func(s *story) {
+			network(s)
+			for i := range int64(70) {
+				s.step(100+i, event.StepCommand, "", 0)
+			}
+			s.step(200, event.StepRuntime, "start", 0).tick(1100).tick(1200)
+		}, "c1 0-50-200" + strings.Repeat(" command", 64)},
 		"of a sandbox without a call": {func(s *story) { s.step(80, event.StepShim, "", 0).tick(400_000) }, ""},
 	}.each(t, tell, starts)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -235,34 +234,6 @@ func distinct(t *testing.T, spans []*tracepb.Span) {
 	}
 }
 
-func TestTheFirstConnectionAfterwards(t *testing.T) {
-	op := sandbox(parent(sampled))
-	b := NewBuilder(IDs{Seed: "boot"}, nil, "v1")
-	call := find(b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans, "CNI ADD")
-	verdict := &judge.Verdict{Cause: "forwarding", Says: "late", Remedy: "sysctl"}
-	late := b.Connected(model.Connected{
-		Flight: model.Flight{
-			Command: "ADD", IfName: "eth0", Operation: op.Key(), Trace: op.Calls[0].Trace, First: bridge(op).Process, Start: 10,
-			Mono: op.Mono, Wall: op.Wall, Pod: op.Pod, ContainerID: op.ContainerID,
-		},
-		End: 40, At: 2e6 + 40, Remote: "10.22.0.1:53",
-	}, verdict)
-	s := late.Spans.ScopeSpans[0].Spans[0]
-	if !slices.Equal(s.TraceId, call.TraceId) || !slices.Equal(s.ParentSpanId, call.SpanId) {
-		t.Error("it hangs elsewhere")
-	}
-	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 ||
-		said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 ||
-		said(s, "cniscope.cause").GetStringValue() != "forwarding" || said(s, "cniscope.remedy").GetStringValue() != "sysctl" {
-		t.Errorf("%v", s)
-	}
-	if !slices.ContainsFunc(late.Spans.Resource.Attributes, func(kv *commonpb.KeyValue) bool {
-		return kv.Key == "k8s.pod.name" && kv.Value.GetStringValue() == "web-0"
-	}) {
-		t.Error("whose is it?")
-	}
-}
-
 func TestEveryKindOfFactHasADrawer(t *testing.T) {
 	for kind, d := range drawers() {
 		if d.draw == nil || d.turn == 0 {
@@ -289,6 +260,45 @@ func TestWhatARequestIsCalled(t *testing.T) {
 		}))
 		harness.Equal(t, s[len(s)-1].Name, want)
 	}
+}
+
+// Requests for one interface are a group, by its name or index, namespace and the evidence whose they are.
+func TestWhichRequestsAreAGroup(t *testing.T) {
+	certain, candidate := &model.Attribution{Evidence: model.Certain}, &model.Attribution{Evidence: model.Candidate}
+	on := func(start int64, name string, index uint32, ns string, by *model.Attribution) *model.Fact {
+		f := asked("RTM_NEWADDR", between(start, start), named(name), func(r *model.Request) { r.Interface.Index, r.NetNS.Key = index, ns })
+		f.Attribution = by
+		return f
+	}
+	got := drawn(build(busy(func(op *model.Operation) {
+		bridge(op).Children = nil
+		bridge(op).Facts = []*model.Fact{
+			on(12, "eth0", 3, "1", nil), on(18, "eth0", 4, "1", nil), on(13, "eth0", 3, "2", nil), on(19, "eth0", 3, "2", nil),
+			on(14, "", 5, "1", nil), on(20, "", 5, "1", nil), on(15, "eth0", 3, "1", certain), on(21, "eth0", 3, "1", certain),
+			on(16, "eth0", 3, "1", candidate), on(22, "eth0", 3, "1", candidate), on(17, "", 0, "1", nil), on(23, "", 0, "1", nil),
+		}
+	})), "cniscope.attribution")
+	harness.Equal(t, got, `pod network setup 10-40
+  CNI ADD 10-40
+    bridge ADD 10-40
+      * netlink RTM_NEWADDR 17
+      * netlink RTM_NEWADDR 23
+      configure interface 12-18
+        * netlink RTM_NEWADDR 12
+        * netlink RTM_NEWADDR 18
+      configure interface 13-19
+        * netlink RTM_NEWADDR 13
+        * netlink RTM_NEWADDR 19
+      configure interface 14-20
+        * netlink RTM_NEWADDR 14
+        * netlink RTM_NEWADDR 20
+      configure interface 15-21 certain
+        * netlink RTM_NEWADDR 15 certain
+        * netlink RTM_NEWADDR 21 certain
+      configure interface 16-22 candidate
+        * netlink RTM_NEWADDR 16 candidate
+        * netlink RTM_NEWADDR 22 candidate
+`)
 }
 
 // A duplicate address is an error of a plugin that failed.
