@@ -396,7 +396,7 @@ func TestASpoolThatCannotBeRead(t *testing.T) {
 	harness.Equal(t, strings.Count(log.String(), "spool read failed, retrying"), 1, log.String())
 }
 
-// Every 5 s the spool drops what is too old. Without a sender nothing is lost: nobody wanted it.
+// Every 5 s the spool drops what is too old. Without a sender nothing counts as lost, since nothing was to be sent.
 func TestWhatIsTooOldLeavesTheSpool(t *testing.T) {
 	for name, sent := range map[string]bool{"to a destination": true, "without a destination": false} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestArrivalsAreCheckedTogether(t *testing.T) {
 	harness.Equal(t, checks.Load(), 2, "checks")
 }
 
-// More connections than the runtime needs are closed unread, and those that nobody accepted at the end.
+// More connections than the runtime needs are closed unread, and those not accepted at the end.
 func TestTheRuntimeHasABoundOfConnections(t *testing.T) {
 	const more = 3
 	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
