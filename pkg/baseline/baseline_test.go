@@ -174,10 +174,10 @@ func TestAnotherEditionIsComparedOnce(t *testing.T) {
 		now  Edition
 		want string
 	}{
-		"of the program":        {Edition{"2", "a"}, "since 04:46 (cilium-cni changed) ADD takes 2.3×"},
-		"of the configuration":  {Edition{"1", "b"}, "since 04:46 (the configuration changed) ADD takes 2.3×"},
-		"of both":               {Edition{"2", "b"}, "since 04:46 (cilium-cni and the configuration changed) ADD takes 2.3×"},
-		"of one, other unknown": {Edition{"2", ""}, "since 04:46 (cilium-cni changed) ADD takes 2.3×"},
+		"of the program":        {Edition{"2", "a"}, "since 04:46 UTC (cilium-cni changed) ADD takes 2.3× as long"},
+		"of the configuration":  {Edition{"1", "b"}, "since 04:46 UTC (the configuration changed) ADD takes 2.3× as long"},
+		"of both":               {Edition{"2", "b"}, "since 04:46 UTC (cilium-cni and the configuration changed) ADD takes 2.3× as long"},
+		"of one, other unknown": {Edition{"2", ""}, "since 04:46 UTC (cilium-cni changed) ADD takes 2.3× as long"},
 		"none":                  {Edition{"1", "a"}, ""},
 		"unknown":               {Edition{}, ""},
 	} {
@@ -319,7 +319,7 @@ func TestHowItIsSaid(t *testing.T) {
 			AsUsual: "iptables of bridge ADD takes as long as usual again: 96ms (p99 of 2,310 calls)",
 			Adopted: "iptables of bridge ADD was slower than usual for 500 calls, which is usual now: 1s (p99 of 500 calls)",
 			Ended:   "iptables of bridge ADD is no longer called slower than usual: its baseline is learned again",
-			Changed: "since 00:00 (bridge changed) iptables of ADD takes 0.5×",
+			Changed: "since 00:00 UTC (bridge changed) iptables of ADD takes 0.5× as long",
 		}[f.Kind]
 		harness.Equal(t, f.String(), want)
 	}

@@ -65,7 +65,7 @@ func (f Finding) String() string {
 	}
 	switch f.Kind {
 	case Changed:
-		return fmt.Sprintf("since %s (%s) %s takes %s", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name,
+		return fmt.Sprintf("since %s UTC (%s) %s takes %s as long", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name,
 			Times(f.Ratio()))
 	case Slower:
 		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as "+

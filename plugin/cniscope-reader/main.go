@@ -45,13 +45,13 @@ func rootCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cniscope-reader",
 		Short: "Answer queries about a node and write Kubernetes Events",
-		Long: `cniscope-reader is the query sidecar in the DaemonSet's pod. It has no capability, and of the node's files only
-a socket. Over this socket cniscope answers queries and accepts no commands.
+		Long: `cniscope-reader is the query sidecar in the DaemonSet's pod. It has no capability, and sees only one of the
+node's files, a socket. Over this socket cniscope answers queries and accepts no commands.
 
-  cniscope-reader serve            wait, so that ask has a container; with --events write Events
+  cniscope-reader serve            keep the container running for ask; with --events write Events
   cniscope-reader ask calls        answer a query; kubectl cniscope runs this by exec
 
-Its settings are environment variables, so that a user who can exec into the pod cannot change them:
+The settings are environment variables, so that a user who can exec into the pod cannot change them:
 
   CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
   NODE_NAME              the node's name, for Events`,

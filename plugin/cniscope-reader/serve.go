@@ -20,9 +20,9 @@ func serveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Wait for queries, and write Kubernetes Events if enabled",
-		Long: `Run until a signal, so that kubectl's exec has a container in which it runs ask.
+		Long: `Run until a signal, so that "kubectl exec" can run ask in this container.
 
-With --events, it writes Kubernetes Events for pods with a slow or failed network setup: up to ten a minute, only for
+With --events, serve writes Kubernetes Events for pods with a slow or failed network setup: up to ten a minute, only for
 certain causes, and without data about other pods.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -29,13 +29,13 @@ func baselineCmd() *cobra.Command {
 		Use:   "baseline",
 		Short: "Show how long plugins and their commands usually run",
 		Long: `Show the baseline that cniscope has learned: the median duration of each plugin of this node
-and of each command that it runs, the number of calls behind it, and what is slower now.
+and of each command of a plugin, the number of calls, and which of them are slower now.
 
 --export and --import give the baseline to a new node, which then recognizes slower plugins
 from its first pod. If a plugin's binary differs between the nodes, the new node starts
-another baseline for it and compares that with the imported one.
+another baseline for that plugin and compares both.
 
-It asks the running cniscope, or reads the file that the last one left. Needs root.`,
+baseline asks the running cniscope, or reads the file that the last cniscope left. It needs root.`,
 		Example: `  cniscope baseline
   cniscope baseline --export usual.json     on a node that has run for a while
   cniscope baseline --import usual.json     on a new one, before cniscope runs`,

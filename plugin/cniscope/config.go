@@ -94,8 +94,8 @@ func configPrintCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print the configuration in effect",
-		Long: `Print the value of every option, from the file, else the environment, else the default. An
-option that differs from its default is followed by the default. Secrets are not printed. With --os
+		Long: `Print the value of every option. It comes from the file, else from the environment, else it is
+the default. An option that differs from its default is followed by the default. Secrets are not printed. With --os
 of another operating system, the environment is ignored.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,

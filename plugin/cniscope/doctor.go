@@ -45,12 +45,12 @@ plugin or command, and needs no access to the cluster.
 
 The exit code is 0 if every check was made and found nothing. It is 1 if a problem or a
 warning was found. It is 3 if nothing was found but a check could not be made, or if the
-configuration file is invalid. Notes (·) do not count. Without root, doctor makes fewer
+configuration file is invalid. Notes (·) do not change it. Without root, doctor makes fewer
 checks and names the others.
 
-With --wait, doctor waits, names each missing step, and exits with 0 once there is none. After
---timeout it makes all checks and exits with 1, or with 3 if it has no permission to ask the
-runtime. A script that installs a node waits for
+With --wait STAGE, a script that installs a node can wait for one of the stages below. doctor
+names each missing step, and exits with 0 when the stage is reached. After --timeout it makes
+all checks and exits with 1, or with 3 if it has no permission to ask the runtime.
 
   runtime   the container runtime answers and can run pods
   cni       the CNI configuration is written and loaded, and its plugins can be run

@@ -45,20 +45,20 @@ func installCmd() *cobra.Command {
 		Short: "Install cniscope on this node and connect it to containerd",
 		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
 /opt/bin/cniscope where /usr is read-only), its configuration file
-(/etc/cniscope/cniscope.toml), and one of two:
+(/etc/cniscope/cniscope.toml), and one of these:
 
   --as service   a systemd unit, which connects to containerd. It survives a restart of
                  containerd, and logs to the journal (recommended).
   --as plugin    a pre-installed NRI plugin, which containerd starts.
 
 If NRI is off, install adds a drop-in to containerd's configuration and asks you
-to restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install leaves
-it alone and prints the lines that it needs. On Talos, Bottlerocket and Container-Optimized
+to restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install does not
+change it, but prints the lines to add. On Talos, Bottlerocket and Container-Optimized
 OS nothing can be installed: run the DaemonSet.
 
-Install completes or changes nothing. Run it again to upgrade: it keeps your edits and your
-choices. It never restarts containerd, and changes no file that existed before, except for
-one import line.`,
+install either completes or changes nothing. To upgrade, run it again: it keeps your edits and
+your choices. It never restarts containerd, and changes no existing file, except for one
+import line in containerd's configuration.`,
 		Example: `  cniscope install --dry-run          print the changes
   cniscope install
   cniscope install --root /mnt/image  into an image's file tree`,

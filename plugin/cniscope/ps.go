@@ -21,9 +21,9 @@ func psCmd() *cobra.Command {
 		Use:   "ps",
 		Short: "List the CNI calls in progress and what each waits for",
 		Long: `List the CNI calls in progress on this node: pod, command, plugin, age, and the current
-process with the kernel function in which it waits.
+process with the kernel function in which that process waits.
 
-It asks the running cniscope. Needs root.`,
+ps asks the running cniscope, and needs root.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := file.load()

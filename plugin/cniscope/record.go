@@ -29,11 +29,12 @@ func recordCmd() *cobra.Command {
 A FILE that ends in .gz is compressed. The recording contains no raw arguments, environment
 variables or configurations, and only its owner can read it.
 
-Needs root. If cniscope already runs on this node, record gets the events from it.
+record needs root. If cniscope already runs on this node, record gets the events from that
+cniscope.
 
 On Windows, --etl makes Windows itself record processes, host networking (HNS), WMI and
-containerd, for cniscope show. Such a trace contains the command line of every process of the
-node.`,
+containerd. "cniscope show" draws the file. It contains the command line of every process of
+the node.`,
 		Example: `  cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
   cniscope record --etl C:\incident.etl --for 1m`,

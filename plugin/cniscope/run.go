@@ -18,16 +18,17 @@ func runCmd() *cobra.Command {
 		Short: "Observe this node and export a trace of every CNI call",
 		Long: `Observe this node and export a trace of every CNI call, until stopped.
 
-cniscope registers with containerd by NRI, as an external plugin, or as a pre-installed one
-if containerd started it. Without NRI it still traces every call, with the pod's name and
-namespace from the CNI arguments. Without a destination (export.otlp.endpoint or
-export.file.path) it still logs each slow or failed call.
+cniscope registers with containerd by NRI, as an external plugin, or as a pre-installed plugin
+if containerd started it. Without NRI, cniscope still traces every call, with the pod's name
+and namespace from the CNI arguments. Without a destination (export.otlp.endpoint or
+export.file.path), cniscope still logs each slow or failed call.
 
 cniscope reads its configuration file again when the file changes, and on SIGHUP.
 
-Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. If the kernel
-refuses BPF programs, cniscope observes plugins and commands alone, by the process connector.
-That needs CAP_NET_ADMIN in place of CAP_BPF and CAP_PERFMON.`,
+run needs CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. root has them; cniscope
+drops all others. If the kernel refuses BPF programs, cniscope observes only plugins and
+commands, through the kernel's process connector. That needs CAP_NET_ADMIN in place of CAP_BPF
+and CAP_PERFMON.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return node.Run(cmd.Context(), node.Options{

@@ -32,25 +32,28 @@ func showCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE|--since DURATION",
 		Short: "Draw a recording or this node's spool as waterfalls",
-		Long: `Draw the CNI calls of a recording, or of this node's spool, as waterfalls. "!" marks what
-was slow, "✗" what failed. The second line of each call says what it spent its time on.
+		Long: `Draw the CNI calls of a recording, or of this node's spool, as waterfalls. "!" marks slow
+rows, "✗" failed ones. The second line of each call says what the call spent its time on.
 
 A recording needs neither root nor a backend; "-" is standard input. FILE can also be
-a trace of Windows (.etl). show judges a recording by its own thresholds, or by those of
---config. Very large recordings are cut; a note says where.
+a trace of Windows (.etl). show judges a recording by the thresholds in it, or with
+--config by those of that file. Very large recordings are cut; a note says where.
 
-With --since, show reads the spool of [export.spool], also while cniscope runs. Only its
-owner, root, can read it. The spool holds the sampled operations, exported or not. Without a
-spool, show asks the running cniscope, which holds the last slow and failed operations in
-full and one line for each other ("cniscope why POD").
+With --since, show reads the spool of [export.spool], also while cniscope runs. Only root can
+read the spool. It holds the sampled setups and teardowns, exported or not. Without a spool,
+show asks the running cniscope, which holds the last slow and failed setups and teardowns in
+full. Of the others it holds one line each, which "cniscope why POD" prints.
 
-If the pod of --pod has no call, show lists the pods that have one, and exits with 1.
+If the pod of --pod has no call, show lists the pods that have one, and exits with 1, or with
+2 if there is a limit.
 
 With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
-the call and the limit. It is 2 if the limit cannot be checked: no call matches, or not all
-calls were readable. A limit also covers calls of the pod that are not drawn; --problems
-draws those that exceed it. With --since the exit code is 3 if a part of the spool is
-unreadable.`,
+the call and the limit. The exit code is 2 if the limit cannot be checked, because no call
+matches or not all calls were readable. A limit also covers calls that are not drawn, such as
+lo; --problems draws every call that exceeds a limit. With --pod, a limit covers only the
+calls of that pod.
+
+With --since the exit code is 3 if a part of the spool is unreadable.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
   cniscope show incident.rec.gz --all                    every call in full
   cniscope show incident.rec.gz --pod shop/web-0         one pod
@@ -83,13 +86,13 @@ unreadable.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, incomplete, or exceed a limit")
-	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
-	flags.BoolVar(&o.each, "all-commands", false, "a row or span for every command, also for many equal ones")
+	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html also calls without a problem")
+	flags.BoolVar(&o.each, "all-commands", false, "a row or span for every command, also for each of many equal commands")
 	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json if the recorded node had [trace] fold_commands")
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, read the spool it names (default "+defaultOptionsFile()+")")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file, not by those in the recording; with --since, read the spool that the file names (with --since, default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration and show what was read (default "+replay.Timeout.String()+")")

@@ -17,10 +17,10 @@ func statusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the installed files and whether cniscope is running",
-		Long: `Show the installed files, whether they were changed since, whether containerd loaded them,
-and whether cniscope is running and registered.
+		Long: `Show the installed files, whether they were changed since the installation, whether containerd
+loaded them, and whether cniscope is running and registered with NRI.
 
-It changes nothing. Without root it shows less. The exit code is 1 if cniscope is neither
+status changes nothing. Without root it shows less. The exit code is 1 if cniscope is neither
 installed nor running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,10 +24,10 @@ func topCmd() *cobra.Command {
 		Long: `Rank the causes of slow and failed CNI calls of the last hour on this node, with their plugins, total
 time, worst call and remedy.
 
-It needs no backend and no spool, and does not depend on sampling. It counts the last 10,000 pod
-setups and teardowns since cniscope started.
+top asks the running cniscope, and needs root, but no backend, spool or sampling. It counts the
+last 10,000 pod setups and teardowns since cniscope started.
 
-It asks the running cniscope. Needs root. For many nodes, run kubectl cniscope top.`,
+For many nodes, run kubectl cniscope top.`,
 		Example: `  cniscope top
   cniscope top --since 10m
   cniscope top -o json | jq -r '.causes[] | "\(.operations) \(.name)"'`,

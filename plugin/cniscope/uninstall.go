@@ -18,7 +18,7 @@ func uninstallCmd() *cobra.Command {
 you changed, such as the configuration file, stay unless you add --purge. The spool
 ([export.spool]) always stays.
 
-It does not restart containerd, and prints whether you need to.`,
+uninstall does not restart containerd, but prints whether you need to.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := install.NewRemoval(install.Options{Root: root}, purge)

@@ -24,16 +24,15 @@ func whyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why POD",
 		Short: "Explain why a pod's network setup was slow",
-		Long: `Explain why the network setup of a pod on this node was slow: its setups and teardowns in the
-node history, earliest first, and its calls in progress. Slow and failed ones are drawn as "show"
-draws them, with verdict and remedy.
+		Long: `Explain why the network setup of a pod on this node was slow. why lists the pod's setups and
+teardowns, earliest first, and its calls in progress. It draws slow and failed ones as "show"
+does, with verdict and remedy.
 
-It needs no backend and no spool, and does not depend on sampling. cniscope holds one line for each
-of the last 10,000 setups and teardowns since it started, and the last slow and failed ones in full. A
-pod with hostNetwork has none.
+why asks the running cniscope, and needs root, but no backend, spool or sampling. cniscope holds
+one line for each of the last 10,000 setups and teardowns since it started (the node history), and
+the last slow and failed ones in full. A pod with hostNetwork has no network setup.
 
-It asks the running cniscope. Needs root. From another machine, run
-kubectl cniscope why.`,
+From another machine, run kubectl cniscope why.`,
 		Example: `  cniscope why shop/web-0
   cniscope why web-0                         of any namespace
   cniscope why shop/web-0 -o json | jq -r '.operations[-1].verdict'`,

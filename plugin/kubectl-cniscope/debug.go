@@ -34,8 +34,8 @@ func debugCmd(o *options) *cobra.Command {
 		Use:   "debug node/NODE [-- doctor]",
 		Short: "Observe a node that has no cniscope",
 		Long: `Start cniscope on one node for --for or until Ctrl-C, and print the verdict of each pod setup as it
-ends. The command writes a recording and an HTML page here. With "-- doctor" it reports why pods on
-the node get no network.
+ends. debug writes a recording and an HTML page into the current directory. With "-- doctor" it reports
+why pods on the node get no network.
 
 It creates a Job in the current namespace, with the capabilities of the DaemonSet's pod, and removes
 it at the end. If the connection breaks, the Job stops and removes itself. The image stays on the node.`,

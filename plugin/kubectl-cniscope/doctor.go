@@ -19,9 +19,8 @@ func doctorCmd(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [NODE...|--all-nodes]",
 		Short: "Report why pods on the nodes get no network",
-		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
-groups similar findings and lists the affected nodes, with the evidence of the first node and the
-remedy. Problems (✗) come first, then warnings (!), then notes (·). Without NODE it asks all nodes.
+		Long: `Report what prevents pods on each node from getting a network, and what soon will. doctor
+groups similar findings and lists the affected nodes, with the remedy and the first node's evidence. Problems (✗) come first, then warnings (!), then notes (·). Without NODE it asks all nodes.
 
 A node examines itself up to twice a minute, so an answer may be 30 s old.
 

@@ -22,7 +22,7 @@ func psCmd(o *options) *cobra.Command {
 		Use:   "ps [node/NODE...]",
 		Short: "List CNI calls in progress and their waits on all nodes",
 		Long: `List the CNI calls in progress in your namespace, oldest first: node, pod, command, plugin, age,
-and the current process with the kernel function in which it waits.`,
+and the current process with the kernel function in which that process waits.`,
 		Example: `  kubectl cniscope ps                        pods of your namespace
   kubectl cniscope ps -A                     all pods
   kubectl cniscope ps -A node/node-7         on one node

@@ -30,8 +30,9 @@ func whyCmd(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why POD",
 		Short: "Explain why a pod's network setup was slow or failed",
-		Long: `Explain why a pod's network setup was slow or failed: the pod's Events, then each setup and teardown
-in its node's history with verdict and remedy. Slow and failed ones are drawn as by "cniscope show".
+		Long: `Explain why a pod's network setup was slow or failed. why prints the pod's Events, then each setup
+and teardown that the pod's node remembers, with verdict and remedy. It draws slow and failed ones as
+"cniscope show" does.
 
 For a deleted pod, why asks all nodes. Events need the role view, and the rest needs the Role
 cniscope-operator in cniscope's namespace. If you lack one of them, why names it and prints the rest.`,
