@@ -49,7 +49,7 @@ If the pod of --pod has no call, show lists the pods that have one, and exits wi
 With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
 the call and the limit. It is 2 if the limit cannot be checked: no call matches, or not all
 calls were readable. A limit also covers calls of the pod that are not drawn; --problems
-draws those that exceed it. With --since the exit code is 3 if a part of the spool is
+draws those that exceed it. The exit code is 3 if a part of the recording or spool is
 unreadable.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
   cniscope show incident.rec.gz --all                    every call in full
@@ -140,7 +140,9 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 			return err
 		}
 	}
-	err = o.hold(diagnostics, operations, r.Incomplete())
+	if err = o.hold(diagnostics, operations, r.Incomplete()); err == nil && r.Incomplete() != nil {
+		err = incompleteError{fmt.Errorf("the recording %s could be read in part only; see above", path)}
+	}
 	return errors.Join(err, r.Failed())
 }
 
