@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the first node of a cluster with kubeadm and a CNI. After each step, cniscope waits until the
-# step has worked. If it has not, the script stops, prints the reason and the remedy, and exits with 1:
+# step has worked. If it has not, the script stops, prints the reason, and exits with 1. Once the reason is
+# gone, run it again: it goes on.
 #
 #     sudo CNI=cilium ./install.sh
 #     sudo CNI=https://github.com/flannel-io/flannel/releases/latest/download/kube-flannel.yml ./install.sh
@@ -30,11 +31,11 @@ gate runtime
 # Cilium is to replace kube-proxy. Two service proxies disturb each other, so kubeadm installs none.
 skip=
 [ "$CNI" != cilium ] || skip=--skip-phases=addon/kube-proxy
-kubeadm init --pod-network-cidr="$POD_CIDR" --apiserver-advertise-address="$API_SERVER" $skip
+[ -e /etc/kubernetes/admin.conf ] || kubeadm init --pod-network-cidr="$POD_CIDR" --apiserver-advertise-address="$API_SERVER" $skip
 
 # Without kube-proxy, Cilium needs the API server's own address: that of its service leads nowhere yet.
 if [ "$CNI" = cilium ]; then
-	cilium install --set kubeProxyReplacement=true \
+	kubectl -n kube-system get daemonset cilium >/dev/null 2>&1 || cilium install --set kubeProxyReplacement=true \
 		--set k8sServiceHost="$API_SERVER" --set k8sServicePort=6443 \
 		--set ipam.operator.clusterPoolIPv4PodCIDRList="$POD_CIDR"
 else

@@ -58,6 +58,8 @@ func TestEveryExitCode(t *testing.T) {
 	debian, talos := filepath.Join(p.dir, "debian"), filepath.Join(p.dir, "talos")
 	partly := filepath.Dir(p.file("spool/0000000000000001.segment", "damaged"))
 	const pods = recordings + "/three-pods.rec"
+	whole := string(harness.Must(os.ReadFile(pods))(t))
+	cut := p.file("cut.rec", whole[:len(whole)*2/3])
 	ways := map[string][][]string{
 		" 0":             {{"--help"}, {"help", "show"}, {"--version"}},
 		" 1":             {{"show", "/not/there"}},
@@ -67,7 +69,7 @@ func TestEveryExitCode(t *testing.T) {
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
 		"show 1":         {{"show", "/not/there"}, {"show", pods, "--max-call", "1ms"}, {"show", pods, "--pod", "nobody"}},
 		"show 2":         {{"show", pods, "--max-call", "0s"}, {"show", pods, "--pod", "nobody", "--max-call", "1s"}, {"show", "/not/there", "--max-failed", "0"}, {"show", pods, "--format", "x"}, {"show", "--last", "0s"}},
-		"show 3":         {{"show", "--last", "1h", "--spool", partly}, {"show", "--last", "1h", "--spool", partly, "--max-call", "1h"}, {"show", "--last", "1h", "--spool", partly, "--pod", "nobody"}},
+		"show 3":         {{"show", cut}, {"show", "--last", "1h", "--spool", partly}, {"show", "--last", "1h", "--spool", partly, "--max-call", "1h"}, {"show", "--last", "1h", "--spool", partly, "--pod", "nobody"}},
 		"diff 0":         {{"diff", pods, pods}, {"diff", pods, pods, "--format", "json"}},
 		"diff 1":         {{"diff", pods, "/not/there"}, {"diff", pods, pods, "--pod", "nobody"}},
 		"ps 1":           {{"ps", "--config", p.options}},
@@ -194,6 +196,9 @@ func (p program) observe(t *testing.T) {
 	}
 	if err := c.Wait(); err != nil {
 		t.Errorf("run, told to end: %v\n%s", err, said())
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "run")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("run and record leave the state directory that they made: %v", err)
 	}
 }
 

@@ -53,7 +53,7 @@ matches or not all calls were readable. A limit also covers calls that are not d
 lo; --problems draws every call that exceeds a limit. With --pod, a limit covers only the
 calls of that pod.
 
-With --since the exit code is 3 if a part of the spool is unreadable.`,
+The exit code is 3 if a part of the recording or spool is unreadable.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
   cniscope show incident.rec.gz --all                    every call in full
   cniscope show incident.rec.gz --pod shop/web-0         one pod
@@ -143,7 +143,9 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 			return err
 		}
 	}
-	err = o.hold(diagnostics, operations, r.Incomplete())
+	if err = o.hold(diagnostics, operations, r.Incomplete()); err == nil && r.Incomplete() != nil {
+		err = incompleteError{fmt.Errorf("the recording %s could be read in part only; see above", path)}
+	}
 	return errors.Join(err, r.Failed())
 }
 

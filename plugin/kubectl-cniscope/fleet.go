@@ -41,7 +41,7 @@ func (s *session) each(ctx context.Context, question []string,
 
 func document(answer []byte, to any) error {
 	if err := json.Unmarshal(answer, to); err != nil {
-		return fmt.Errorf("its answer cannot be read (is its cniscope of another version?): %w", err)
+		return fmt.Errorf("its answer cannot be read: %w; use the kubectl cniscope of its version", err)
 	}
 	return nil
 }

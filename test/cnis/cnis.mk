@@ -15,13 +15,15 @@ $(CILIUM_BIN)/cilium-agent: $(built/cilium)
 		cp -r $$sources/bpf $(CILIUM_BIN)/bpf && cp -r $$sources/pkg/k8s/apis/cilium.io/client/crds $(CILIUM_BIN)/crds && chmod -R u+w $(CILIUM_BIN) && find $(CILIUM_BIN) -name '*.go' -delete
 	@ln -f $(CILIUM_BIN)/daemon $@ && touch $@
 
-tools-cilium: debian-cilium tools-kubernetes $(CILIUM_BIN)/cilium-agent ## build Cilium and kube-proxy, for test-cilium
+$(eval $(call part,coredns,about 4 minutes,0,,))
+
+tools-cilium: debian-cilium tools-kubernetes $(built/coredns) $(CILIUM_BIN)/cilium-agent ## build Cilium, kube-proxy, kubeadm and CoreDNS, for test-cilium
 
 debian-cilium:
 	@$(TOOLS)/debian.sh clang-19 ipset
 
-CILIUM ?= Proxies|Seed|Bursts|Limited|Faults|Moments|Points|Memory
-test-cilium: tools tools-cilium ## run cniscope beside the real Cilium and kube-proxy: proxies, cold bursts, agents that are stopped, killed, hung, limited (root; CILIUM=NAME: one of its tests)
+CILIUM ?= Installation|Proxies|Seed|Bursts|Limited|Faults|Moments|Points|Memory
+test-cilium: tools tools-cilium ## run cniscope beside the real Cilium and kube-proxy: proxies, cold bursts, agents that are stopped, killed, hung, limited; and install a cluster by examples/kubeadm with the real kubeadm, kubelet, etcd and CoreDNS (root; CILIUM=NAME: one of its tests)
 	CNISCOPE_CNIS=1 go test ./test/cnis -run '$(CILIUM)' -count=1 -timeout 60m -v
 
 ##### the others

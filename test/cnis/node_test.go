@@ -74,24 +74,32 @@ func (n *node) plugin(built, name string) {
 
 func newMachine(t *testing.T, programs ...string) *node {
 	t.Helper()
+	n := newHost(t, rig.Options{}, append(programs, "kube-apiserver")...)
+	n.controlPlane()
+	n.kubelet()
+	return n
+}
+
+// newHost is a machine without a cluster.
+func newHost(t *testing.T, o rig.Options, programs ...string) *node {
+	t.Helper()
 	n := &node{T: t, ctx: harness.Context(t), running: map[string]started{}}
 	var err error
-	n.tools, err = rig.Tools(append(programs, "kube-apiserver")...)
+	n.tools, err = rig.Tools(programs...)
 	if errors.Is(err, rig.ErrNoTools) {
 		t.Skipf("%v: run `make tools-cnis` first", err)
 	}
 	harness.Check(t, err)
 	n.ownMounts()
+	if o.Usual {
+		n.ownFolders()
+	}
 	n.ownNetwork()
-	n.rig = scope.Rig(n.ctx, t, rig.Options{
-		Networks: []rig.Network{}, // plugins write their own
-		Ready:    2 * time.Minute,
-		Env:      []string{"PATH=" + os.Getenv("PATH")},
-	})
+	o.Networks = []rig.Network{} // plugins write their own
+	o.Ready, o.Env = 2*time.Minute, []string{"PATH=" + os.Getenv("PATH")}
+	n.rig = scope.Rig(n.ctx, t, o)
 	t.Cleanup(n.end)
 	n.fault = n.folder("fault")
-	n.controlPlane()
-	n.kubelet()
 	return n
 }
 

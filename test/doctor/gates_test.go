@@ -23,7 +23,8 @@ func (n *node) install(cni, timeout string) (out, steps string, code int) {
 	dir := n.TempDir()
 	journal := filepath.Join(dir, "journal")
 	for _, name := range []string{"systemctl", "kubeadm", "cilium", "kubectl"} {
-		write(n.T, filepath.Join(dir, name), fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >>%s\n", name, journal))
+		// kubectl get: there is nothing yet.
+		write(n.T, filepath.Join(dir, name), fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *' get '*) exit 1;; esac\necho %s \"$@\" >>%s\n", name, journal))
 		harness.Check(n.T, os.Chmod(filepath.Join(dir, name), 0o700))
 	}
 	cmd := exec.CommandContext(n.ctx, "../../examples/kubeadm/install.sh")
@@ -47,6 +48,13 @@ func (n *node) stops(gate, reason, step string) {
 	}
 }
 
+const notReady = `#!/bin/sh
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion":"1.1.0","supportedVersions":["1.0.0","1.1.0"]}' ;;
+STATUS) echo '{"cniVersion":"1.1.0","code":50,"msg":"no address left"}'; exit 1 ;;
+esac
+`
+
 // Each gate of examples/kubeadm stops the script once, for the reason that is there.
 func TestTheGatesOfAnInstallation(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
@@ -57,7 +65,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	n.stops("cni", "there is no network in "+n.rig.CNIConfDir(), "cilium install")
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-late.conflist"),
-		fmt.Sprintf(`{"cniVersion":"1.0.0","name":"late","plugins":[{"type":"late","agent":%q}]}`, socket))
+		fmt.Sprintf(`{"cniVersion":"1.1.0","name":"late","plugins":[{"type":"late","agent":%q}]}`, socket))
 	n.stops("cni", "the CNI plugin late cannot be run", "cilium install")
 	bridge := harness.Must(os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "bridge")))(t)
 	harness.Check(t, n.rig.AddPlugin("late", bridge))
@@ -74,6 +82,10 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 			c.Close()
 		}
 	}()
+
+	harness.Check(t, n.rig.AddPlugin("late", []byte(notReady)))
+	n.stops("ready", "the plugins' STATUS reports that the network is not ready", "cilium install")
+	harness.Check(t, n.rig.AddPlugin("late", bridge))
 
 	n.stops("dns", "no kubelet runs here, or its configuration names no cluster DNS", "cilium install")
 	server := fmt.Sprintf("127.53.%d.%d", os.Getpid()>>8&255, os.Getpid()&255)

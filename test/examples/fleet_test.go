@@ -226,6 +226,10 @@ func TestOrdinaryNoiseAlertsNobody(t *testing.T) {
 			`cniscope_node_network_ready{job="cniscope"`:                                      "0x4 1x470",
 			`cniscope_probe_attached{job="cniscope"`:                                          "0 1x470",
 			`cniscope_export_operations_dropped_total{destination="otlp",reason="queue_full"`: "0x470",
+			`cniscope_leaked_networks{job="cniscope"`:                                         fmt.Sprintf("0x%d 3x470", minute),
+			`cniscope_leaked_leases{job="cniscope"`:                                           fmt.Sprintf("0x%d 40x50 0x470", minute),
+			`cniscope_baselines{job="cniscope"`:                                               "9x470",
+			`cniscope_baselines_slower{job="cniscope"`:                                        fmt.Sprintf("0x%d 1x9 0x470", minute),
 		}
 	}}})
 }

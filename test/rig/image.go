@@ -51,7 +51,7 @@ func writeImage(program, name, archive string) error {
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       map[string]any{"Entrypoint": []string{"/" + base}},
+		"config":       map[string]any{"Entrypoint": []string{"/" + base}, "Env": []string{"PATH=/:/usr/sbin:/usr/bin:/sbin:/bin"}},
 		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	execerrors "k8s.io/client-go/util/exec"
 
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/test/harness"
@@ -60,5 +62,16 @@ func TestReadersOfAnotherNamespaceAreNotAsked(t *testing.T) {
 	}
 	if found, err := clusterOf(t, real1, real2).Readers(t.Context(), ""); err != nil || len(found) != 2 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// A reader that does not know a question is older than this program.
+func TestAnOlderReaderIsToBeUpgraded(t *testing.T) {
+	for code, says := range map[int]string{
+		fleet.Misused:  "unknown question x; its cniscope is older than this kubectl cniscope: upgrade the chart, or use the plugin of its version",
+		fleet.NoAnswer: "unknown question x",
+	} {
+		err := clusterOf(t).failure(t.Context(), Reader{}, execerrors.CodeExitError{Err: errors.New("exit"), Code: code}, "cniscope-reader: unknown question x\n")
+		harness.Equal(t, err.Error(), says)
 	}
 }

@@ -116,7 +116,11 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 		return nil
 	case errors.As(err, &exit):
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
-		return &AskError{exit.Code, cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))}
+		line = cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))
+		if exit.Code == fleet.Misused {
+			line += "; its cniscope is older than this kubectl cniscope: upgrade the chart, or use the plugin of its version"
+		}
+		return &AskError{exit.Code, line}
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "is forbidden: User"):
 		return c.explain(ctx, apierrors.NewForbidden(corev1.Resource("pods/exec"), r.Pod, err),
 			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: Operator})
