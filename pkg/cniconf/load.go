@@ -192,5 +192,15 @@ func position(raw []byte, err error) error {
 	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is past the wrong byte
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return fmt.Errorf("line %d, column %d: %s", line, column, said)
+	return positioned{fmt.Sprintf("line %d, column %d: %s", line, column, said), syntax}
 }
+
+// positioned unwraps to the *json.SyntaxError.
+type positioned struct {
+	said string
+	error
+}
+
+func (p positioned) Error() string { return p.said }
+
+func (p positioned) Unwrap() error { return p.error }

@@ -88,6 +88,13 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 			found[key] = wrong(remedy, "%s", what)
 		}
 	}
+	if s := o.Sampling; s.Ratio == 0 && len(s.Keep)+len(s.Rules)+len(s.Annotated) == 0 {
+		what := "no trace is exported"
+		if s.ParentBased {
+			what += ", except below a sampled span of the container runtime"
+		}
+		found["sampling.keep"] = wrong(`write keep = ["slow", "failed"], or a ratio above 0`, "with ratio 0 and no keep, %s", what)
+	}
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}

@@ -32,6 +32,14 @@ func (c Change) String() string {
 	return s
 }
 
+// Differs returns "slow.command: 100ms (default 250ms)" for a Change since the defaults.
+func (c Change) Differs() string {
+	if c.Old == c.New {
+		return c.String()
+	}
+	return fmt.Sprintf("%s: %s (default %s)", c.Key, c.New, c.Old)
+}
+
 // Changes returns the options that differ from old, in the file's order.
 func (o Options) Changes(old Options) []Change {
 	var changes []Change

@@ -200,8 +200,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	switch {
 	case a.Server != "":
 		return []string{
-			fact.Sayf("run curl -k https://%s/livez on this node; for the address of a Service fix what service-proxies and "+
-				"service-rules find, or start the service proxy", a.Server),
+			fact.Sayf("run curl -k https://%s/livez on this node; if it is the address of a Service, ", a.Server) +
+				see(f, "start the service proxy", "service-proxies", "service-rules"),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
 		return []string{fact.Sayf("thaw it: echo 0 > %s, or use the tool that froze it (docker unpause, a "+
@@ -226,15 +226,19 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	if len(do) > 0 {
 		return do
 	}
-	name := "its agent"
+	name := ""
 	if a.Known != nil && a.Known.Name != "" {
-		name = a.Known.Name
+		name = fact.Sayf(" (%s was last seen there)", a.Known.Name)
 	}
-	return []string{
-		fact.Sayf("start %s again: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE lists its pod, "+
-			"systemctl --failed its unit", name),
-		"if this CNI is no longer wanted, remove its configuration: cni-folder names it",
+	do = []string{"start its agent again" + name + ": kubectl get pods -A -o wide --field-selector spec.nodeName=NODE " +
+		"lists pods, systemctl --failed lists units"}
+	for _, n := range fact.Winners(f) {
+		if n.Name == a.Network {
+			do = append(do, "if this CNI is no longer wanted, remove its configuration: "+
+				text.Shell(f.Folder.Value.Dir+"/"+n.File))
+		}
 	}
+	return do
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -47,10 +47,10 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "immune to signals (state D) in nfs_wait", "/proc/7/stack"}},
 		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},
 		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads /run/flannel/subnet.env, which its agent writes: there is no such file"}},
-		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "service-proxies"}, not: "no process"},
+		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "start the service proxy"}, not: "no process"},
 		"seen once, gone now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
-			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start xd again"},
+			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start its agent again (xd was last seen there)"},
 		},
 		"seen once, stopped now, beside its call": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}},

@@ -33,8 +33,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 					c.Pod, seconds(c.Age)),
 				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs},
 					lockOf(f, int(c.PID))...),
-				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent, "+
-					"doctor's check locks names a lock holder. If nothing else helps, kill %[1]d; the runtime retries", int(c.PID))},
+				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent. "+
+					"If nothing else helps, kill %[1]d; the runtime retries", int(c.PID))},
 			})
 		}
 		return found, nil

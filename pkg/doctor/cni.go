@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/version"
@@ -26,15 +27,16 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	case d.Blocking != "":
 		return []Finding{{
 			Level:    Problem,
-			Summary:  fact.Sayf("the first CNI configuration %s is unreadable, so containerd loads no network", d.Blocking),
+			Summary:  fact.Sayf("the first CNI configuration, %s, %s, so containerd loads no network", d.Blocking, invalid(d)),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
 			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
 		}}, nil
 	case len(d.Networks) == 0:
+		_, remedy := nobodyWrote(f)
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
 			Evidence: append(empty(f), loadError(f)...),
-			Remedy:   []string{"install a CNI, or fix its pod, which has not written its configuration: network-pods names it"},
+			Remedy:   remedy,
 		}}, nil
 	case len(d.Problems) == 0:
 		return nil, nil
@@ -44,9 +46,16 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		level = Problem
 	}
 	return []Finding{{
-		Level: level, Summary: fact.Sayf("%s has a file that cannot be read", d.Dir),
+		Level: level, Summary: fact.Sayf("%s has a file that is not a valid CNI configuration", d.Dir),
 		Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
 	}}, nil
+}
+
+func invalid(d fact.Folder) string {
+	if d.NotJSON {
+		return "is not valid JSON"
+	}
+	return "is not a valid CNI configuration"
 }
 
 func loadError(f *fact.Facts) []string {
@@ -58,7 +67,7 @@ func loadError(f *fact.Facts) []string {
 
 func folderAgain(r fact.Runtime) []string {
 	if r.Absent {
-		return []string{"fix the finding of runtime first"}
+		return []string{"first install a container runtime"}
 	}
 	return []string{
 		r.Restart() + " (it makes the directory again)",
@@ -70,6 +79,9 @@ func unwatched(f *fact.Facts) []string {
 	r := f.Runtime.Value
 	if r.Containerd() {
 		return []string{"containerd stops when that directory is removed, and watches a new one only after its next start"}
+	}
+	if r.Absent {
+		return []string{"a container runtime reads its CNI configuration there"}
 	}
 	return []string{fact.Sayf("%s reads it; the path comes from %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
@@ -86,8 +98,12 @@ func empty(f *fact.Facts) []string {
 	if len(d.Other) == 0 {
 		return []string{"it is empty"}
 	}
-	ignored := "files that " + f.Runtime.Value.Called() + " ignores (it reads .conf, .conflist, .json): "
-	return []string{ignored + fact.List(d.Other)}
+	var names []string
+	for _, name := range d.Other {
+		names = append(names, strconv.Quote(name))
+	}
+	return []string{fact.Sayf("%s ignores %s (it reads .conf, .conflist, .json): ", f.Runtime.Value.Called(),
+		plural(len(names), "file")) + fact.List(names)}
 }
 
 func order(f *fact.Facts) []string {
@@ -99,10 +115,18 @@ func order(f *fact.Facts) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{"after it come: " + fact.List(files)}
+	return []string{"files after it, which are not loaded: " + fact.List(files)}
 }
 
+const (
+	noNetwork   = notApplicable("no network is configured: see cni-folder")
+	notLoadable = notApplicable("the directory cannot be loaded: see cni-folder")
+)
+
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
+	if len(fact.Winners(f)) == 0 && len(f.CRI.Value.Loaded) == 0 {
+		return nil, noNetwork
+	}
 	var found []Finding
 	for _, b := range f.Binaries.Value {
 		if b.Wrong == nil {
@@ -112,7 +136,7 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
 			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(says)},
-			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(b.Name, f.CRI.Value.BinDirs))},
+			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(f, b.Name))},
 		})
 	}
 	return found, nil
@@ -123,20 +147,20 @@ var reference = []string{
 	"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap",
 }
 
-func remedyFor(name string, dirs []string) string {
-	dir := slices.Concat(dirs, []string{"/opt/cni/bin"})[0]
+func remedyFor(f *fact.Facts, name string) string {
+	dir := slices.Concat(f.CRI.Value.BinDirs, []string{"/opt/cni/bin"})[0]
 	if slices.Contains(reference, name) {
 		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
-	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
+	return fact.Sayf("its CNI's pod installs it into %s: ", dir) + see(f, "restart that pod", "network-pods")
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	winners := fact.Winners(f)
 	if len(winners) == 0 {
-		return nil, notApplicable("no network is configured: see cni-folder")
+		return nil, noNetwork
 	}
 	for _, n := range winners {
 		v := n.CNIVersion
@@ -172,9 +196,12 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 			"of its directory")
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
-		return nil, notApplicable("the directory cannot be loaded: see cni-folder")
+		return nil, notLoadable
 	}
 	says, has := fact.Winners(f), f.CRI.Value.Loaded
+	if len(says) == 0 && len(has) == 0 {
+		return nil, noNetwork
+	}
 	different := len(says) != len(has)
 	for i := 0; !different && i < len(says); i++ {
 		different = differs(says[i], has[i], f.Folder.Value.Digests[says[i].File])
@@ -231,6 +258,12 @@ func describe(all []event.Network) string {
 
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
+	switch {
+	case d.Blocking != "":
+		return nil, notLoadable
+	case len(d.Networks) == 0:
+		return nil, noNetwork
+	}
 	ignored := slices.DeleteFunc(slices.Clone(d.Networks), func(n event.Network) bool {
 		return slices.ContainsFunc(used, func(u event.Network) bool { return u.File == n.File })
 	})

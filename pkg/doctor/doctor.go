@@ -9,6 +9,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -133,6 +135,28 @@ func (c check) judge(f *fact.Facts) ([]Finding, error) {
 		return nil, err
 	}
 	return c.look(f)
+}
+
+// finds returns those of the named checks that find a fault, joined by "and": a remedy must not point to another one.
+func finds(f *fact.Facts, names ...string) string {
+	var found []string
+	for _, c := range checksOf(f) {
+		if slices.Contains(names, c.name) {
+			findings, err := c.judge(f)
+			if err == nil && slices.ContainsFunc(findings, func(x Finding) bool { return x.Level != Note }) {
+				found = append(found, c.name)
+			}
+		}
+	}
+	return strings.Join(found, " and ")
+}
+
+// see points to the named checks that find a fault, or returns what to do without them.
+func see(f *fact.Facts, otherwise string, names ...string) string {
+	if found := finds(f, names...); found != "" {
+		return "see " + found
+	}
+	return otherwise
 }
 
 type notApplicable string

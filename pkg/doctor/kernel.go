@@ -17,7 +17,7 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 				"calls of plugins", n),
 			Evidence: []string{"the kernel does not run a program while that program runs on the same CPU (it was preempted " +
 				"or interrupted)"},
-			Remedy: []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total"},
+			Remedy: []string{"the metric cniscope_bpf_program_missed_total counts them by program"},
 		})
 	}
 	if k := f.Kernel.Value; err == nil && k.Functions != "" && k.BTF == "" && k.Lockdown != "confidentiality" {
@@ -71,9 +71,9 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	if len(k.Lacking) > 0 && len(found) == 0 {
 		why := "this user may not load BPF programs (" + fact.List(k.Lacking) + ")"
 		if k.Connector != "" {
-			why += ", nor use the process connector in their place (" + k.Connector + ")"
+			why += " and cannot use the process connector instead (" + k.Connector + ")"
 		}
-		return nil, errors.New(why + ": run it as root to check that")
+		return nil, errors.New(why + ": run doctor as root")
 	}
 	return found, nil
 }

@@ -61,7 +61,8 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 		Evidence: []string{d.Err},
 		Remedy: []string{
 			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of one that is not ready",
-			"if they are ready, see service-proxies, service-rules and forwarding",
+			"if they are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies", "service-rules",
+				"forwarding"),
 		},
 	}}, nil
 }
@@ -73,11 +74,20 @@ func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if f.Sent.Err == nil {
 		return nil, nil
 	}
+	summary := "the OTLP endpoint %s rejects spans"
+	if unreachable(f.Sent.Err) {
+		summary = "nothing answers at the OTLP endpoint %s"
+	}
 	return []Finding{{
-		Level: Warning, Summary: fact.Sayf("the OTLP endpoint %s rejects spans", f.Options.Endpoint),
+		Level: Warning, Summary: fact.Sayf(summary, f.Options.Endpoint),
 		Evidence: []string{fact.Sayf("a test span: %s", f.Sent.Err)},
 		Remedy:   []string{remedyForEndpoint(f.Sent.Err)},
 	}}, nil
+}
+
+func unreachable(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
+		strings.Contains(err.Error(), "dial ")
 }
 
 func remedyForEndpoint(err error) string {

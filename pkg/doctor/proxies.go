@@ -28,10 +28,9 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Remedy: append([]string{
 			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
 			"for this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
-				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
-			"or keep kube-proxy: cilium config set kube-proxy-replacement false",
-			"without kube-proxy, remove its rules on each node:",
-		}, removeRules()...),
+				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy; then remove its " +
+				"rules on each node, by one of the next two lines",
+		}, append(removeRules(), "or keep kube-proxy: cilium config set kube-proxy-replacement false")...),
 	}}, nil
 }
 
@@ -104,8 +103,8 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	return []Finding{{
 		Level:   Note,
 		Summary: "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
-		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, no entry for a node port", attached(lb.Socket),
-			filled(lb))),
+		Evidence: append(proxy, fact.Sayf("Cilium's socket load balancing is on: %s; %s, none for a node port",
+			attached(lb.Socket), filled(lb))),
 		Remedy: []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); " +
 			"cilium config view shows kube-proxy-replacement"},
 	}}
@@ -116,10 +115,11 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.NodePorts > 0 {
-		evidence = append(evidence, fact.Sayf("socket load balancing: %s, and %s", attached(lb.Socket), filled(lb)))
+		evidence = append(evidence, fact.Sayf("Cilium's socket load balancing is on: %s; %s", attached(lb.Socket),
+			filled(lb)))
 	}
 	if len(lb.Device) > 0 && lb.NodePorts > 0 {
-		evidence = append(evidence, fact.Sayf("node ports in BPF: %s, and %s", attached(lb.Device), filled(lb)))
+		evidence = append(evidence, fact.Sayf("Cilium serves node ports in BPF: %s; %s", attached(lb.Device), filled(lb)))
 	}
 	for _, p := range f.Processes.Value {
 		for _, s := range p.Settings {
@@ -150,7 +150,7 @@ func attached(programs []fact.Attached) string {
 func filled(lb fact.LB) string {
 	s := fact.Sayf("%s holds %d entries", strings.Join(lb.Maps, " and "), lb.Services)
 	if lb.NodePorts > 0 {
-		s += fact.Sayf(", %d of node ports", lb.NodePorts)
+		s += fact.Sayf(", %d for node ports", lb.NodePorts)
 	}
 	return s
 }

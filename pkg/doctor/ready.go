@@ -25,8 +25,8 @@ func writersSay(f *fact.Facts) (said []string) {
 	if f.Folder.Err != nil || len(f.Folder.Value.Networks) > 0 {
 		return nil
 	}
-	for _, c := range f.Containers.Value {
-		if c.Writes() && c.SandboxReady && c.LastLine != "" && (c.State != "exited" || c.ExitCode != 0) {
+	for _, c := range writers(f) {
+		if c.LastLine != "" && (c.State != "exited" || c.ExitCode != 0) {
 			said = append(said, fact.Sayf("the last line of %s of pod %s/%s, %s: %s", c.Name, c.Namespace, c.Pod, c.State,
 				c.LastLine))
 		}
@@ -36,7 +36,17 @@ func writersSay(f *fact.Facts) (said []string) {
 			said = append(said, fact.Sayf("the last line of %s, process %d: %s", p.Name, p.PID, p.LastLine))
 		}
 	}
+	if f.Containers.Err == nil && len(writers(f)) == 0 && len(agentProcesses(f)) == 0 {
+		said = append(said, "no container mounts that directory or belongs to a known CNI, and no agent of a CNI runs "+
+			"outside a container")
+	}
 	return said[:min(len(said), fact.Listed)]
+}
+
+func writers(f *fact.Facts) []fact.Container {
+	return slices.DeleteFunc(slices.Clone(f.Containers.Value), func(c fact.Container) bool {
+		return !c.Writes() || !c.SandboxReady
+	})
 }
 
 func agentProcesses(f *fact.Facts) (found []fact.Process) {
@@ -59,7 +69,7 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case d.Missing:
 		return event.LackFolder, fact.Sayf("there is no CNI directory %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
-		return event.LackFolder, fact.Sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
+		return event.LackFolder, fact.Sayf("%s in %s %s", d.Blocking, d.Dir, invalid(d)), []string{"see cni-folder"}
 	case len(d.Networks) == 0:
 		step, remedy = nobodyWrote(f)
 		return event.LackConfiguration, step, remedy
@@ -67,14 +77,15 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 		return event.LackPlugin, fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
 	case !f.CRI.Value.Told:
 		return event.LackPlugin, fact.Sayf("%s rejects %s", r.Called(), d.Networks[0].File),
-			[]string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
+			[]string{see(f, r.Journal(), "cni-binaries", "cni-version", "cni-agent")}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
 		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(),
-			len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
+			len(f.CRI.Value.Loaded)), []string{fact.Sayf("put as many configurations into %s, or lower max_conf_num of "+
+			"containerd's CRI plugin", d.Dir)}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
-		[]string{"start the CNI's agent: cni-agent and network-pods name it"}
+		[]string{see(f, "start the CNI's agent: kubectl -n kube-system get pods -o wide", "cni-agent", "network-pods")}
 }
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
@@ -82,23 +93,24 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	if f.Containers.Err != nil {
 		return step, []string{"install a CNI, or start its pod"}
 	}
-	var writers []string
-	for _, c := range f.Containers.Value {
-		if c.Writes() && c.SandboxReady {
-			writers = append(writers, c.Pod+" ("+c.Name+": "+c.State+")")
-		}
+	var names, logs []string
+	for _, c := range writers(f) {
+		names = append(names, c.Pod+" ("+c.Name+": "+c.State+")")
+		logs = append(logs, fact.Sayf("read its log: kubectl -n %s logs %s -c %s", c.Namespace, c.Pod, c.Name))
 	}
 	for _, p := range agentProcesses(f) {
-		writers = append(writers, fact.Sayf("%s (process %d, since %s)", p.Name, p.PID, stamp(p.Start)))
+		names = append(names, fact.Sayf("%s (process %d, since %s)", p.Name, p.PID, stamp(p.Start)))
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
-	if len(writers) == 0 {
-		step += ", and no container mounts it, no container belongs to a known CNI, and no agent runs as a process"
-		return step, []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod " +
-			"scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
+	if len(names) == 0 {
+		return step + ", and no CNI that would write one was found here", []string{"install a CNI (kubectl apply …, helm, " +
+			"cilium install); if it is installed, have its pod scheduled to this node and its image pulled: kubectl -n " +
+			"kube-system get pods -o wide"}
 	}
-	if len(remedy) == 0 {
-		remedy = []string{"see network-pods, and the logs of these pods"}
+	if pods := finds(f, "network-pods"); pods != "" {
+		remedy = append([]string{"see network-pods"}, remedy...)
+	} else {
+		remedy = append(remedy, logs[:min(len(logs), 2)]...)
 	}
-	return step + " by " + fact.List(writers), remedy
+	return step + " by " + fact.List(names), remedy
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -109,6 +110,9 @@ func (r Report) Text(out io.Writer) error {
 		b.WriteByte('\n')
 	}
 	var well []string
+	printed := func(c Outcome) bool {
+		return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == c.Name })
+	}
 	unchecked, said := map[string][]string{}, map[string]bool{} // by reason
 	for _, c := range r.Checks {
 		if c.State == Unchecked {
@@ -125,13 +129,15 @@ func (r Report) Text(out io.Writer) error {
 		case NotApplicable:
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.Reason)
 		case OK:
-			well = append(well, c.Name)
+			if !printed(c) {
+				well = append(well, c.Name)
+			}
 		}
 	}
 	if len(well) > 0 {
 		fmt.Fprintf(&b, "✓ %s\n", strings.Join(well, ", "))
 	}
-	fmt.Fprintf(&b, "%s in %s\n", r.Summary(), r.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s (took %s)\n", r.Summary(), r.Took.Round(time.Millisecond))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -33,11 +33,12 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
 			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy: []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set runtime.socket in " +
-				"cniscope's options"},
+			Remedy: []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set [runtime] socket " +
+				"to its path"},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			finding.Evidence = append(finding.Evidence, "no process listens on its socket, so it exited")
+			finding.Evidence = append(finding.Evidence, fact.Sayf("no process listens on this socket, so %s has exited",
+				r.Called()))
 			finding.Remedy[0] = r.Restart() + "; " + r.Journal()
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
@@ -103,9 +104,8 @@ func criSilent(f *fact.Facts, err error) Finding {
 	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
 		// go-cni holds its lock while a plugin runs; a reload waits for it.
 		finding.Evidence = append(finding.Evidence,
-			"a CNI call that hangs while the CNI directory changes blocks all others: "+
-				"see calls")
-		finding.Remedy = []string{"find the call that hangs: cniscope ps", f.Runtime.Value.Restart()}
+			"a CNI call that hangs while the CNI directory changes blocks all others")
+		finding.Remedy = []string{"find the call that hangs: " + see(f, "cniscope ps", "calls"), f.Runtime.Value.Restart()}
 	}
 	return withoutFolder(f, finding)
 }
@@ -165,14 +165,14 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	}
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
-	case !n.Socket && f.Runtime.Err != nil:
-		return nil, fmt.Errorf("NRI belongs to %s, which does not answer (see runtime)", r.Called())
+	case f.Runtime.Err != nil && (!n.Socket || !fact.Unasked(f.Runtime.Err)): // NRI belongs to the runtime
+		return nil, fact.ErrSilent
 	case !n.Socket:
 		return []Finding{{
 			Level:    Warning,
 			Summary:  fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
 			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
-			Remedy:   append(enable, "if its socket is another one, set [nri] socket in cniscope's options"),
+			Remedy:   append(enable, "if its socket is another one, set [nri] socket to its path"),
 		}}, nil
 	case n.Sure && !n.Listening:
 		return []Finding{{

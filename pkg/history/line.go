@@ -50,7 +50,7 @@ func line(r *pipeline.Judged) control.Line {
 	l := control.Line{
 		Time:      time.Unix(0, op.Wall+op.End-op.Mono),
 		Namespace: op.Pod.Namespace, Pod: op.Pod.Name, PodUID: op.Pod.UID, Sandbox: op.ContainerID,
-		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: call.Main(),
+		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: c.Plugin(call),
 		Duration: c.Took, Result: control.Ordinary, TraceID: traceID(idOf(r, call)), Error: c.Failure,
 	}
 	switch r.Judgement.Problem() {

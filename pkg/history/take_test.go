@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func callOf(ifname, plugin string) *model.Call {
@@ -57,6 +58,26 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+}
+
+// Before: a failed call named the first plugin of its chain.
+func TestALineNamesTheFailedPlugin(t *testing.T) {
+	call := callOf("eth0", "bridge")
+	call.Runs = append(call.Runs, &model.Image{Run: &model.Run{Plugin: "asker"}})
+	c := &judge.Call{Took: 1, Failure: "no", Failed: call.Runs[1]}
+	line := func() string {
+		h := New("node-a", began)
+		h.Take(&pipeline.Judged{
+			Operation: &model.Operation{ContainerID: "c1", Calls: []*model.Call{call}},
+			Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: c}},
+		})
+		return all(t, h, control.Query{}).Operations[0].Plugin
+	}
+	harness.Equal(t, line(), "asker", "the failed plugin")
+	c.Failed, call.NeverRun = nil, []string{"portmap"}
+	harness.Equal(t, line(), "portmap", "the plugin that did not start")
+	c.Failure, call.NeverRun = "", nil
+	harness.Equal(t, line(), "bridge", "the main plugin")
 }
 
 // A call without a sandbox, such as STATUS, is not stored. A hung call has one line, and its end another.

@@ -30,6 +30,8 @@ type overlay map[string]*content
 type configuration struct {
 	files []configFile
 	major int // containerd's version, which decides how files are merged
+	// socket is the address if no file names one; empty for containerd's default.
+	socket string
 }
 
 type configFile struct {
@@ -193,7 +195,7 @@ func (c *configuration) text(otherwise string, ways ...[]string) string {
 }
 
 func (c *configuration) address() string {
-	return c.text(defaultAddress,
+	return c.text(cmp.Or(c.socket, defaultAddress),
 		[]string{"plugins", "io.containerd.server.v1.grpc", "address"}, // version 4
 		[]string{"grpc", "address"})
 }

@@ -69,9 +69,18 @@ func Look(ctx context.Context, root string, options *config.Source) (*Status, er
 	for _, e := range m.Files {
 		s.Files = append(s.Files, File{e.Path, t.state(e)})
 	}
-	s.look(ctx, t, m)
+	load := t.optionsNow
+	if options != nil {
+		load = options.Load
+	}
+	configured, err := load()
+	if err != nil {
+		s.Unknown = append(s.Unknown, err.Error())
+		configured = config.Default()
+	}
+	s.look(ctx, t, m, configured.Runtime.Socket)
 	if t.live() {
-		s.lookAlive(ctx, t, options)
+		s.lookAlive(ctx, configured)
 	}
 	return s, nil
 }
@@ -94,10 +103,11 @@ func (t tree) state(e entry) string {
 	return "as installed"
 }
 
-func (s *Status) look(ctx context.Context, t tree, m *manifest) {
+func (s *Status) look(ctx context.Context, t tree, m *manifest, socket string) {
 	o := Options{Root: t.root, Choice: Choice{ContainerdConfig: m.Choice.ContainerdConfig}}.found(ctx, t, t.platform())
 	c, err := t.load(o.config(), 0, nil)
 	if err == nil {
+		c.socket = socket
 		var v Version
 		if v, err = t.version(ctx, o, m, c); err == nil {
 			c.major = v.Major
@@ -127,7 +137,7 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 	}
 }
 
-func (s *Status) lookAlive(ctx context.Context, t tree, options *config.Source) {
+func (s *Status) lookAlive(ctx context.Context, o config.Options) {
 	if systemdRuns() {
 		m, err := connectSystemd(ctx)
 		if err == nil {
@@ -138,15 +148,6 @@ func (s *Status) lookAlive(ctx context.Context, t tree, options *config.Source) 
 		if err != nil {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
-	}
-	load := t.optionsNow
-	if options != nil {
-		load = options.Load
-	}
-	o, err := load()
-	if err != nil {
-		s.Unknown = append(s.Unknown, err.Error())
-		o = config.Default()
 	}
 	node, err := control.Client{Dir: o.State.Dir}.Node(ctx)
 	if err != nil {

@@ -46,9 +46,16 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
 	}
+	silent := "there is no " + o.config()
 	if t.live() {
-		if r, err := runtime.Ask(ctx, c.address()); err == nil && r.Name == runtime.Containerd {
+		r, err := runtime.Ask(ctx, c.address())
+		switch {
+		case err == nil && r.Name == runtime.Containerd:
 			return parseVersion(r.Version, c.address())
+		case err == nil:
+			silent = c.address() + " belongs to " + r.Name + "; " + silent
+		default:
+			silent = "asking " + c.address() + ": " + err.Error() + "; " + silent
 		}
 	}
 	if told := m.Choice.ContainerdVersion; told != "" {
@@ -61,5 +68,5 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 		// Both read it, and the older one's settings suit the newer.
 		return Version{Text: "1.7", Major: 1, minor: 7, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	}
-	return Version{}, fmt.Errorf("%w: it does not answer at %s, and there is no %s", errVersion, c.address(), o.config())
+	return Version{}, fmt.Errorf("%w: %s", errVersion, silent)
 }

@@ -2,6 +2,8 @@ package install
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -32,5 +34,14 @@ func TestAVersionThatWasToldBefore(t *testing.T) {
 		if p := n.install(nil); p.Changes() || p.wish.version.Text != "2.3" {
 			t.Errorf("%s: %s", p.wish.version, steps(p))
 		}
+	}
+}
+
+// Before: status said that containerd did not answer at the default socket, whatever [runtime] socket was.
+func TestTheVersionIsAskedAtTheConfiguredSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "containerd.sock")
+	_, err := newTree("/", nil).version(t.Context(), Options{Choice: Choice{ContainerdConfig: "/not/there.toml"}}, &manifest{}, &configuration{socket: socket})
+	if err == nil || !strings.Contains(err.Error(), "asking "+socket+": stat "+socket+": no such file") || !strings.Contains(err.Error(), "there is no /not/there.toml") {
+		t.Error(err)
 	}
 }

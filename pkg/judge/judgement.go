@@ -76,6 +76,18 @@ type Call struct {
 	Parts []Part
 }
 
+// Plugin returns the failed plugin, otherwise the call's main one.
+func (c *Call) Plugin(of *model.Call) string {
+	switch {
+	case c.Failure == "":
+	case c.Failed != nil:
+		return c.Failed.Run.Plugin
+	case len(of.NeverRun) > 0:
+		return of.NeverRun[0]
+	}
+	return of.Main()
+}
+
 // Cause is what a call spent its time on, or what made it fail.
 type Cause string
 

@@ -255,7 +255,7 @@ func (n *observer) believe(anchors []anchor.Anchor) {
 			"remedy", "set runtime.socket or name its program in probe.callers")
 		return
 	}
-	n.log.Info("trusted to run CNI plugins", "who", anchors)
+	n.log.Info("trusted to run CNI plugins", "processes", anchors)
 }
 
 func (n *observer) trusted() (who []string) {

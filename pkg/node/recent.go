@@ -52,7 +52,7 @@ func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ende
 	f := control.Failure{
 		Time: ended, Took: c.Took, Namespace: op.Pod.Namespace, Pod: op.Pod.Name,
 		Command: call.Command, IfName: call.IfName, Network: call.Network,
-		Plugin: whoFailed(call, c), Says: c.Failure,
+		Plugin: c.Plugin(call), Says: c.Failure,
 	}
 	if c.Failure == "" {
 		if m.worked == nil || len(m.worked) >= recentNetworks {
@@ -66,16 +66,6 @@ func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ende
 	}
 	m.failures.Add(f)
 	m.failures.Remove(0, len(m.failures.Held())-recentFailures)
-}
-
-func whoFailed(call *model.Call, c *judge.Call) string {
-	switch {
-	case c.Failed != nil:
-		return c.Failed.Run.Plugin
-	case len(call.NeverRun) > 0:
-		return call.NeverRun[0]
-	}
-	return call.Main()
 }
 
 func (m *recent) run(network, plugin string, im *model.Image, failed string, ended time.Time) {

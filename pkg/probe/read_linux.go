@@ -99,12 +99,12 @@ func (r *reader) begin() {
 
 func (r *reader) observing(underWay int) {
 	k := r.probe.kernel
-	said := []any{"under_way", underWay, "attaching_takes", text.Round(k.Gate.Tried())}
+	said := []any{"in_progress", underWay, "attach_duration", text.Round(k.Gate.Tried())}
 	if k.Way != "" {
-		said = append(said, "inside_by", string(k.Way))
+		said = append(said, "traced_by", string(k.Way))
 	}
 	if k.NoFunctions != "" {
-		said = append(said, "functions_not_used", k.NoFunctions)
+		said = append(said, "functions_unavailable", k.NoFunctions)
 	}
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }

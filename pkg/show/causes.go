@@ -28,6 +28,14 @@ type Spent struct {
 	Worst  *Example `json:"worst,omitempty"`
 }
 
+// Most says how much of it Worst has.
+func (s Spent) Most() string {
+	if s.Calls == 1 {
+		return "all"
+	}
+	return "most"
+}
+
 // Example is one call.
 type Example struct {
 	Pod     string  `json:"pod"`

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,11 +64,13 @@ func (p *page) Spent() *spent {
 	return s
 }
 
+var restNames = map[string]string{"network": "network configuration", "between runs": "between plugin runs"}
+
 func restOf(all []Spent) string {
 	var rest []string
 	for _, s := range all {
 		if s.Cause == "" && s.Share >= restLeast {
-			rest = append(rest, s.Name+" "+share(s.Share))
+			rest = append(rest, cmp.Or(restNames[s.Name], s.Name)+" "+share(s.Share))
 		}
 	}
 	return strings.Join(rest, " · ")

@@ -24,7 +24,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.found() != "", n.found())
 	remark(n.evidence() != "", n.evidence())
-	remark(n.is(attr.UnaskedKey), "spoke unasked")
+	remark(n.is(attr.UnaskedKey), "sent data without a request")
 	remark(n.is(attr.ReceiptKey), "may be only an acknowledgment")
 	remark(n.is(attr.ClippedKey), "began earlier")
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
@@ -74,7 +74,7 @@ func (n *node) evidence() string {
 		said = "candidate, periodic"
 	}
 	if others := int(n.number(attr.OtherCallsKey)); others > 0 {
-		said += ", or for " + plural(others, "other call")
+		said += ": for this or " + plural(others, "other call")
 	}
 	return said
 }

@@ -54,7 +54,7 @@ func (p *painter) spent(all []Spent) {
 		}
 		p.printf("  %5.1f%% %9s %7d  %s", 100*s.Share, inMS(s.Time), s.Calls, p.paint(yellow, s.Name))
 		if s.Worst != nil {
-			p.b.WriteString(p.paint(dim, fmt.Sprintf("  most in %s %s", s.Worst.Pod, s.Worst.Call)))
+			p.b.WriteString(p.paint(dim, fmt.Sprintf("  %s in %s %s", s.Most(), s.Worst.Pod, s.Worst.Call)))
 		}
 		p.b.WriteByte('\n')
 		if s.Remedy != "" {

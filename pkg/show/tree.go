@@ -279,7 +279,7 @@ func (n *node) biggestPart() string {
 	if part == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
+	return fmt.Sprintf("%s of %s, the largest part: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 }
 
 func (n *node) cause() string {

@@ -20,6 +20,7 @@ import (
 // are.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	drawn, more, longest := 0, 0, time.Duration(0)
+	kinds := map[bool]bool{} // true for a teardown
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			drawn += one(o.All || !o.routine(call))
@@ -31,6 +32,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 		for _, call := range calls(rs) {
 			if drawn > 0 && !o.All && o.routine(call) {
 				more++
+				kinds[call.Name == "CNI DEL"] = true
 				longest = max(longest, call.took())
 				continue
 			}
@@ -41,10 +43,23 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 		}
 	}
 	if more > 0 {
-		p.note("%s (lo, teardown), neither slow nor failed, the longest %s; --all draws them",
-			plural(more, "more call"), text.Round(longest))
+		p.more(more, kinds, longest)
 	}
 	return p.flush(w)
+}
+
+func (p *painter) more(n int, kinds map[bool]bool, longest time.Duration) {
+	what, format := "lo", "%s (%s), neither slow nor failed, the longest %s; --all draws them"
+	switch {
+	case len(kinds) > 1:
+		what = "lo, teardown"
+	case kinds[true]:
+		what = "teardown"
+	}
+	if n == 1 {
+		format = "%s (%s), neither slow nor failed, lasted %s; --all draws it"
+	}
+	p.note(format, plural(n, "more call"), what, text.Round(longest))
 }
 
 func (o Options) routine(call *node) bool {

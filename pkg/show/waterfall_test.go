@@ -45,13 +45,13 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 			[]span{lo, del.failing("bridge exited 1")},
 			Options{},
 			[]string{"CNI DEL eth0  40ms"},
-			"1 more call (lo, teardown), neither slow nor failed, the longest 3ms; --all draws them",
+			"1 more call (lo), neither slow nor failed, lasted 3ms; --all draws it",
 		},
 		"one is too long": {
 			[]span{lo, del},
 			Options{Limits: Limits{Call: 30e6}},
 			[]string{"CNI DEL eth0  40ms"},
-			"1 more call (lo, teardown), neither slow nor failed, the longest 3ms; --all draws them",
+			"1 more call (lo), neither slow nor failed, lasted 3ms; --all draws it",
 		},
 		"an ordinary call": {[]span{add(100)}, Options{}, []string{"CNI ADD eth0  100ms"}, ""},
 	} {

@@ -78,7 +78,7 @@ The exit code is 1 if the file is invalid; with --strict also if there is a warn
 			}
 			for _, c := range o.Changes(source.Base) {
 				c.Live = true // nothing running would need a restart
-				fmt.Fprintf(out, "  %s\n", c)
+				fmt.Fprintf(out, "  %s\n", c.Differs())
 			}
 			return nil
 		},

@@ -19,6 +19,7 @@ func TestConfigCommands(t *testing.T) {
 	right := file("right.toml", "slow.command = \"1s\"\n[export.otlp]\nheaders = { authorization = \"hunter2\" }\n")
 	wrong := file("wrong.toml", "slow.comand = \"1s\"\nlog.level = 3\n")
 	plain := file("plain.toml", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\nheaders = { authorization = \"hunter2\" }\n")
+	silent := file("silent.toml", "[sampling]\nratio = 0.0\nkeep = []\nparent_based = false\n")
 	t.Setenv("NODE_NAME", "node-7")
 
 	tests := []struct {
@@ -26,8 +27,9 @@ func TestConfigCommands(t *testing.T) {
 		fail bool
 		want []string
 	}{
-		{[]string{"check", right}, false, []string{"right.toml: valid\n", "  slow.command: 250ms -> 1s\n"}},
+		{[]string{"check", right}, false, []string{"right.toml: valid\n", "  slow.command: 1s (default 250ms)\n"}},
 		{[]string{"check", plain}, false, []string{"warning: " + plain + ":3:1: export.otlp.headers: ", "plain.toml: valid, with warnings\n"}},
+		{[]string{"check", silent}, false, []string{"warning: " + silent + ":3:1: sampling.keep: ", "no trace is exported"}},
 		{[]string{"check", "--strict", plain}, true, []string{"warning: "}},
 		{[]string{"check", "--strict", right}, false, []string{"right.toml: valid\n"}},
 		{[]string{"check", wrong}, true, []string{"wrong.toml:1:6: slow.comand", "wrong.toml:2:5: log.level"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
@@ -42,7 +43,7 @@ func atMost(most **int) func(string) error {
 type crossedError struct{ crossed, calls int }
 
 func (e crossedError) Error() string {
-	return fmt.Sprintf("%d calls checked, limits exceeded %d times: see above", e.calls, e.crossed)
+	return fmt.Sprintf("%d calls checked, limits exceeded %s: see above", e.calls, digest.Count(e.crossed, "time"))
 }
 
 type uncheckedError struct{ error }

@@ -37,8 +37,11 @@ func run(ctx context.Context) (code int) {
 	if len(os.Args) == 1 && node.Preinstalled() {
 		cmd.SetArgs([]string{"run"})
 	}
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	if ran, err := cmd.ExecuteContextC(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
+		if errors.As(err, new(usageError)) {
+			fmt.Fprintf(os.Stderr, "Try '%s --help'\n", ran.CommandPath())
+		}
 		return exitCode(err)
 	}
 	return 0

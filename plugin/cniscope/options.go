@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -33,7 +35,11 @@ func (f *optionsFile) source() config.Source {
 }
 
 func (f *optionsFile) load() (config.Options, error) {
-	return f.source().Load()
+	o, err := f.source().Load()
+	if f.path != "" && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; omit --config to use the default file", err)
+	}
+	return o, err
 }
 
 type choice struct {

@@ -27,7 +27,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or give --spool DIR", err, cmp.Or(o.options, defaultOptionsFile()))
+		return fmt.Errorf("%w; to read a spool instead, set dir in [export.spool] of %s, or give --spool DIR", err, cmp.Or(o.options, defaultOptionsFile()))
 	}
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r contro
 			return err
 		}
 		if found.Of == 0 && !o.limits.Set() {
-			return fmt.Errorf("no operation%s is remembered since %s", of, begins.UTC().Format(time.DateTime+"Z"))
+			return fmt.Errorf("no CNI call%s since %s", of, begins.UTC().Format(time.DateTime+"Z"))
 		}
 	}
 	_, err := fmt.Fprintf(diagnostics, "cniscope: no operation%s was slow or failed in the last %s (the memory begins at %s)\n",

@@ -174,8 +174,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("cannot send to %s, %d operations sent: %w; start an OTLP receiver there "+
-				"(a URL with a path is OTLP over HTTP)", endpoint, sent, err)
+			return fmt.Errorf("cannot send to %s, %d operations sent: %w; start an OTLP receiver there: "+
+				"HOST:PORT is OTLP over gRPC, http://HOST:4318/v1/traces is OTLP over HTTP", endpoint, sent, err)
 		}
 		sent++
 	}

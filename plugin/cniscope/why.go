@@ -139,13 +139,12 @@ func (w why) unknown(ctx context.Context, r control.Reader, name string, since t
 	if err != nil {
 		return err
 	}
-	said := "nothing is remembered yet"
+	said := ""
 	if len(pods) > 0 {
-		said = "the latest that there are: " + digest.Some(pods, podsNamed)
+		said = "; the latest pods here: " + digest.Some(pods, podsNamed)
 	}
-	return fmt.Errorf("no operation of pod %s is remembered since %s; %s (was it on another node, or has it "+
-		"hostNetwork?); run cniscope doctor if its sandbox does not start",
-		text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
+	return fmt.Errorf("no CNI call of pod %s since %s: it may be on another node, or use hostNetwork%s; if its sandbox does "+
+		"not start, run cniscope doctor", text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
 }
 
 func latest(ctx context.Context, r control.Reader) (pods []string, err error) {

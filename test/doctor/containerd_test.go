@@ -17,7 +17,7 @@ func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.silent("runtime")
 	n.rig.Kill9Containerd()
-	f := n.finds("runtime", doctor.Problem, "does not answer", n.rig.Socket(), "no process listens on its socket", "systemctl restart containerd")
+	f := n.finds("runtime", doctor.Problem, "does not answer", n.rig.Socket(), "no process listens on this socket", "systemctl restart containerd")
 	if said := strings.Join(f.Evidence, ""); strings.Contains(said, "CNI directory") {
 		t.Errorf("its directory is as it was: %s", said)
 	}

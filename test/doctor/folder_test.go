@@ -24,7 +24,7 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
 	write(t, bad, "{\n\"name\": secret")
 	harness.Until(n, "the network is not ready", func() bool { return len(of(n.examine(), "network-ready")) > 0 })
-	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "so containerd loads no network")
+	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "is not valid JSON, so containerd loads no network")
 	n.finds("network-ready", doctor.Problem, "00-bad.conflist", "NetworkReady=false")
 	harness.Check(t, os.Remove(bad))
 	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
@@ -34,8 +34,8 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 func TestAnEmptyFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
-	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", " ignores (it reads")
-	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container mounts it", "cni plugin not initialized")
+	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", " ignores 2 files (it reads")
+	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container mounts that directory", "cni plugin not initialized")
 }
 
 func TestADeletedFolderIsFound(t *testing.T) {

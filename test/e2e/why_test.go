@@ -37,7 +37,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		return err
 	})
 	harness.Says(t, web, "shop/web-0  CNI ADD eth0  ordinary: ")
-	if out, err := s.cli("why", "shop/nobody"); err == nil || !strings.Contains(out, "no operation of pod shop/nobody is remembered since") {
+	if out, err := s.cli("why", "shop/nobody"); err == nil || !strings.Contains(out, "no CNI call of pod shop/nobody since") {
 		t.Errorf("why shop/nobody: %v:\n%s", err, out)
 	}
 	top, err := s.cli("top")

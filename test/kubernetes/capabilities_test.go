@@ -64,7 +64,7 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 		p := c.run(c.podOf(daemonSet, "cniscope-with-all", nil), running)
 		defer c.remove(p)
 		c.logged(p, "observing CNI calls")
-		if strings.Contains(c.log(p), "under_way=0") {
+		if strings.Contains(c.log(p), "in_progress=0") {
 			t.Errorf("it has not found the call in progress:\n%s", c.log(p))
 		}
 		for name, loss := range losses {

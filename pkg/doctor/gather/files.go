@@ -3,6 +3,7 @@ package gather
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		}
 		d.Problems = append(d.Problems, p.Error())
 	}
+	var syntax *json.SyntaxError
+	d.NotJSON = len(problems) > 0 && errors.As(problems[0], &syntax)
 	sound := map[string]bool{}
 	for _, n := range networks {
 		sound[n.File] = true

@@ -52,7 +52,7 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 		found.Absent, err = absent(ctx, w.Name)
 		return found, err
 	}
-	f.Held.Err = errSilent
+	f.Held.Err = fact.ErrSilent
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 		lookIntoFolder(f)

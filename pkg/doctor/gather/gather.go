@@ -128,8 +128,6 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-var errSilent = errors.New("the container runtime does not answer (check runtime)")
-
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -188,7 +186,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
-			err = errSilent // reported once
+			err = fact.ErrSilent // reported once
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err, f.Held.Err = err, err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)

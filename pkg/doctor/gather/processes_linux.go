@@ -54,7 +54,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 
 func blind() error {
 	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
-		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
+		return fmt.Errorf("reading other users' processes needs %s: %w", names[0], fs.ErrPermission)
 	}
 	return nil
 }

@@ -183,7 +183,14 @@ func (d *Destinations) Close(ctx context.Context) {
 		closing.Go(func() {
 			undelivered, err := to.Close(ctx)
 			if undelivered > 0 || err != nil {
-				d.log.Warn("operations were not delivered", "destination", to.Name, "operations", undelivered, "error", err)
+				said := []any{"destination", to.Name, "operations", undelivered}
+				if s := to.Stats(); err == nil && !s.FailingSince.IsZero() {
+					err = errors.New(s.LastError)
+				}
+				if err != nil {
+					said = append(said, "error", err)
+				}
+				d.log.Warn("operations dropped at exit", said...)
 			}
 		})
 	}

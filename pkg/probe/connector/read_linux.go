@@ -99,7 +99,7 @@ func (r *reader) begin() {
 	r.tracker.Advance(clock.Monotonic(), 0)
 	r.count()
 	r.options.Log.Info("observing plugins and commands by the process connector, not system calls",
-		"under_way", r.tracker.Stats().Followed)
+		"in_progress", r.tracker.Stats().Followed)
 }
 
 func (r *reader) patience(now int64) time.Duration {

@@ -60,7 +60,7 @@ func insideRefused(err error) string {
 
 func functionsRefused(err error) string {
 	if errors.Is(err, os.ErrPermission) {
-		return "the kernel does not allow programs at its functions"
+		return "the kernel does not let BPF programs attach to its functions"
 	}
 	return err.Error()
 }

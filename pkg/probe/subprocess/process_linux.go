@@ -131,7 +131,7 @@ func (p *Process) listen(says *json.Decoder) {
 		p.mu.Unlock()
 		if !told {
 			p.options.Log.Info("observing plugins and commands by the process connector, not system calls",
-				"under_way", s.Stats.Followed, "by_pid", p.cmd.Process.Pid)
+				"in_progress", s.Stats.Followed, "by_pid", p.cmd.Process.Pid)
 			told = true
 		}
 	}

@@ -157,7 +157,7 @@ func (r *reader) begin() error {
 	r.tell(now)
 	r.options.Log.Info(
 		"observing CNI calls by the process table: plugins and their commands, not what they ask of Windows",
-		"under_way", r.tracker.Stats().Followed)
+		"in_progress", r.tracker.Stats().Followed)
 	return nil
 }
 
