@@ -195,7 +195,6 @@ func position(raw []byte, err error) error {
 	return positioned{fmt.Sprintf("line %d, column %d: %s", line, column, said), syntax}
 }
 
-// positioned unwraps to the *json.SyntaxError.
 type positioned struct {
 	said string
 	error

@@ -32,7 +32,7 @@ func (c Change) String() string {
 	return s
 }
 
-// Differs returns "slow.command: 100ms (default 250ms)" for a Change since the defaults.
+// Differs returns "slow.command: 100ms (default 250ms)".
 func (c Change) Differs() string {
 	if c.Old == c.New {
 		return c.String()

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// agentsAnswer checks the agents that the loaded networks' plugins ask. Without one the network is still reported
-// ready, and each ADD fails.
+// Without an agent the network is still reported ready, and each ADD fails.
 func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 	if f.Agents.Err != nil {
 		return nil, f.Agents.Err

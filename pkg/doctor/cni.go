@@ -188,8 +188,8 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// loadedIsCurrent compares the loaded networks with the folder. containerd does not notice a file that is moved into
-// it (internal/cri/server/cni_conf_syncer.go ignores Create).
+// containerd does not notice a file that is moved into the directory (internal/cri/server/cni_conf_syncer.go ignores
+// Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
 		return nil, notApplicable(f.Runtime.Value.Called() + " does not report its loaded networks; doctor uses those " +

@@ -123,7 +123,7 @@ func checks() []check {
 	}
 }
 
-// check is one question. lacks returns the error of a fact that look needs.
+// lacks returns the error of a fact that look needs.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)
@@ -137,8 +137,8 @@ func (c check) judge(f *fact.Facts) ([]Finding, error) {
 	return c.look(f)
 }
 
-// finds returns those of the named checks that find a fault, joined by "and": a remedy must not point to another one.
-func finds(f *fact.Facts, names ...string) string {
+// see points to those of the checks that find a fault.
+func see(f *fact.Facts, otherwise string, names ...string) string {
 	var found []string
 	for _, c := range checksOf(f) {
 		if slices.Contains(names, c.name) {
@@ -148,15 +148,10 @@ func finds(f *fact.Facts, names ...string) string {
 			}
 		}
 	}
-	return strings.Join(found, " and ")
-}
-
-// see points to the named checks that find a fault, or returns what to do without them.
-func see(f *fact.Facts, otherwise string, names ...string) string {
-	if found := finds(f, names...); found != "" {
-		return "see " + found
+	if len(found) == 0 {
+		return otherwise
 	}
-	return otherwise
+	return "see " + strings.Join(found, " and ")
 }
 
 type notApplicable string

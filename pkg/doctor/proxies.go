@@ -36,7 +36,6 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 
 var ofHTTPS = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+):443\b`)
 
-// unserved compares with the DNS server's Service address.
 func unserved(f *fact.Facts) []Finding {
 	dns, err := netip.ParseAddr(f.DNS.Value.Server)
 	if err != nil || f.LB.Value.Services > 0 || slices.ContainsFunc(f.Processes.Value, func(p fact.Process) bool {
@@ -76,8 +75,7 @@ func removeRules() []string {
 	}
 }
 
-// liveProxy returns evidence of a running kube-proxy. Rules prove nothing: they outlive kube-proxy, and kubelet makes
-// further rules.
+// liveProxy ignores rules: they outlive kube-proxy, and kubelet makes further ones.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {

@@ -107,8 +107,8 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 			"cilium install); if it is installed, have its pod scheduled to this node and its image pulled: kubectl -n " +
 			"kube-system get pods -o wide"}
 	}
-	if pods := finds(f, "network-pods"); pods != "" {
-		remedy = append([]string{"see network-pods"}, remedy...)
+	if pods := see(f, "", "network-pods"); pods != "" {
+		remedy = append([]string{pods}, remedy...)
 	} else {
 		remedy = append(remedy, logs[:min(len(logs), 2)]...)
 	}

@@ -165,7 +165,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	}
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
-	case f.Runtime.Err != nil && (!n.Socket || !fact.Unasked(f.Runtime.Err)): // NRI belongs to the runtime
+	case f.Runtime.Err != nil && (!n.Socket || !fact.Unasked(f.Runtime.Err)):
 		return nil, fact.ErrSilent
 	case !n.Socket:
 		return []Finding{{

@@ -30,7 +30,7 @@ type overlay map[string]*content
 type configuration struct {
 	files []configFile
 	major int // containerd's version, which decides how files are merged
-	// socket is the address if no file names one; empty for containerd's default.
+	// socket is used if no file names an address.
 	socket string
 }
 

@@ -76,7 +76,7 @@ type Call struct {
 	Parts []Part
 }
 
-// Plugin returns the failed plugin, otherwise the call's main one.
+// Plugin returns the failed, otherwise the main one.
 func (c *Call) Plugin(of *model.Call) string {
 	switch {
 	case c.Failure == "":

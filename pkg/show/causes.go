@@ -28,7 +28,7 @@ type Spent struct {
 	Worst  *Example `json:"worst,omitempty"`
 }
 
-// Most says how much of it Worst has.
+// Most is the share of Worst.
 func (s Spent) Most() string {
 	if s.Calls == 1 {
 		return "all"

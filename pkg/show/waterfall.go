@@ -20,7 +20,7 @@ import (
 // are.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	drawn, more, longest := 0, 0, time.Duration(0)
-	kinds := map[bool]bool{} // true for a teardown
+	kinds := map[bool]bool{} // by teardown
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			drawn += one(o.All || !o.routine(call))

@@ -157,8 +157,8 @@ type Folder struct {
 	Networks []event.Network   // in the runtime's order
 	Digests  map[string]string // of .conflist files
 	Problems []string
-	Blocking string   // invalid file among the used ones
-	NotJSON  bool     // the first invalid file is not valid JSON
+	Blocking string // first invalid file among the used ones
+	NotJSON  bool
 	Other    []string // ignored files
 	Missing  bool
 	Made     time.Time // zero if unknown
@@ -369,7 +369,7 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-// ErrSilent is the reason of every check that needs the runtime.
+// ErrSilent is reported once.
 var ErrSilent = errors.New("no container runtime answers (see runtime)")
 
 // Unasked means a lack of permission rather than a fault.

@@ -186,7 +186,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
-			err = fact.ErrSilent // reported once
+			err = fact.ErrSilent
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err, f.Held.Err = err, err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)
