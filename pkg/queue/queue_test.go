@@ -142,7 +142,7 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 		began := time.Now()
 		q := New(sender(func(context.Context, [][]byte) error {
 			tried = append(tried, time.Since(began))
-			if len(tried) < 20 {
+			if len(tried) < 20 || len(tried) == 21 {
 				return errors.New("nobody \x1b[31mthere")
 			}
 			return nil
@@ -161,6 +161,9 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 		if s := goesOn(q); s.Sent != 1 || !s.FailingSince.IsZero() || s.Retries != 19 {
 			t.Errorf("%+v", s)
 		}
+		add(t, q, "b")
+		time.Sleep(time.Second)
+		harness.Equal(t, goesOn(q).Sent, 2, "sent a second after the next failure: pauses are short again")
 		_, _ = q.Close(t.Context())
 	})
 	if first, longest := tried[1], tried[19]-tried[18]; first < 250*time.Millisecond || first > 750*time.Millisecond ||

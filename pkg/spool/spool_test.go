@@ -61,6 +61,18 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 	}
 }
 
+// A segment takes operations of a sixteenth of MaxAge, so old ones go in small steps.
+func TestHowLongASegmentGrows(t *testing.T) {
+	s := mustOpen(t, large(t.TempDir()))
+	for _, step := range []struct {
+		at       time.Duration
+		segments int
+	}{{12 * time.Hour, 1}, {13 * time.Hour, 1}, {13*time.Hour + 30*time.Minute, 1}, {13*time.Hour + 31*time.Minute, 2}, {15 * time.Hour, 2}} {
+		appendAll(t, s, noon.Add(step.at), "x")
+		harness.Equal(t, s.Stats().Segments, step.segments, "segments at", step.at)
+	}
+}
+
 func TestAnOperationComesBackAsItWas(t *testing.T) {
 	s := mustOpen(t, large(t.TempDir()))
 	for _, op := range []Operation{

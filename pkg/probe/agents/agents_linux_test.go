@@ -29,11 +29,12 @@ type kernelSide struct {
 	waiting   []kernel.InsideStream
 	exchanges []event.Exchange
 	sampled   []event.Process
+	asked     []uint64
 }
 
 func (k *kernelSide) Waiting(int64) []kernel.InsideStream { return k.waiting }
 
-func (k *kernelSide) Asked(uint64) {}
+func (k *kernelSide) Asked(inode uint64) { k.asked = append(k.asked, inode) }
 
 func (k *kernelSide) Asks(uint64) {}
 

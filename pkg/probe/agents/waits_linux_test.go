@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -106,6 +107,9 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 				if !x.Pending || x.Process != agent.Process || x.Start != 100*ms || x.Network != network || x.Peer == nil || x.Peer.Process != self {
 					t.Errorf("told %+v, %+v", x, x.Peer)
 				}
+				if other := k.waiting[0].OtherIno; len(k.asked) != 1 || other != 0 && k.asked[0] != other || k.asked[0] == 0 {
+					t.Errorf("the kernel is told of the sockets %v, the peer has %d", k.asked, other)
+				}
 				if (k.followed[self] == 2) == test.stranger || !slices.Contains(k.sampled, self) {
 					t.Errorf("followed: %v, sampled: %v", k.followed, k.sampled)
 				}
@@ -121,6 +125,27 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The decoder names streams the same way.
+func TestWhatAStreamIsCalled(t *testing.T) {
+	harness.Equal(t, socketOf(&kernel.InsideStream{Ino: 9, Dialled: 123456, Dialler: 77}), "77@123456")
+	harness.Equal(t, socketOf(&kernel.InsideStream{Ino: 4711}), "0@4711")
+}
+
+// Peers are followed up to a depth and a number.
+func TestPeersAreBounded(t *testing.T) {
+	for _, test := range []struct{ others, depth, want int }{
+		{0, deepest, 1}, {0, deepest + 1, 0}, {maxPeers - 1, 2, maxPeers}, {maxPeers, 2, maxPeers}, {maxPeers, deepest + 1, maxPeers},
+	} {
+		a := New(nil, 1, &kernelSide{followed: map[event.Process]int{}}, new(atomic.Uint64))
+		for i := range test.others {
+			a.peers[event.Process(fmt.Sprint(i))] = &peer{}
+		}
+		server := serverProcess(t)
+		a.attend(1, &wait{Exchange: event.Exchange{Peer: &server}, key: kernel.KeyOf(server.Process, server.PID)}, test.depth)
+		harness.Equal(t, len(a.peers), test.want, test)
 	}
 }
 
