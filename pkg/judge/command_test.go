@@ -17,6 +17,7 @@ func TestNoRemedyRunsForeignWords(t *testing.T) {
 		"lock":     release(hostile, nil),
 		"frozen":   goOn(1, "agent", event.AgentFrozen, hostile),
 		"mode":     second(Unstartable(event.Program{Fault: event.FaultMode, File: hostile})),
+		"script":   second(Unstartable(event.Program{Fault: event.FaultInterpreter, File: hostile, Needs: `"/bin/sh\r"`})),
 		"mount":    second(Unstartable(event.Program{Fault: event.FaultMount, Has: hostile})),
 		"sysctl":   strings.ReplaceAll(second(Obstacle(event.Obstacle{Kind: event.ObstacleSwitch, Name: hostile})), hostile+"=1", hostile),
 		"table":    strings.ReplaceAll(second(Obstacle(event.Obstacle{Kind: event.ObstacleTable, Option: hostile})), hostile+"=0", hostile),

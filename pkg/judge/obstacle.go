@@ -80,6 +80,10 @@ func Unstartable(p event.Program) (says, remedy string) {
 		return fmt.Sprintf("%s is built for %s, this node is %s", p.File, p.Needs, p.Has),
 			fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
 	case event.FaultInterpreter:
+		if strings.HasSuffix(p.Needs, `\r"`) {
+			return p.File + " is a script whose first line ends in a carriage return, as on Windows",
+				`sed -i 's/\r$//' ` + text.Shell(p.File)
+		}
 		return fmt.Sprintf("%s needs the interpreter %s, which does not exist", p.File, p.Needs),
 			fmt.Sprintf("install the package that has %s, %s", p.Needs, static)
 	case event.FaultLibrary:

@@ -89,6 +89,8 @@ func TestWhyAProgramCannotBeStarted(t *testing.T) {
 		harness.Equal(t, says, want[0], fault)
 		harness.Equal(t, remedy, want[1], fault)
 	}
+	_, remedy := Unstartable(event.Program{File: "/cni/p x", Fault: event.FaultInterpreter, Needs: `"/bin/sh\r"`})
+	harness.Equal(t, remedy, `sed -i 's/\r$//' '/cni/p x'`, "no package has an interpreter with the line end of Windows")
 }
 
 func TestWhichCommandLetsAChainAccept(t *testing.T) {

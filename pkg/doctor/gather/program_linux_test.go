@@ -68,7 +68,7 @@ func TestWhyAProgramCannotBeStarted(t *testing.T) {
 		"neither program nor script":        {content: []byte("x"), fault: event.FaultFormat, errno: unix.ENOEXEC},
 		"no loader":                         {content: replaced(t, sound, loader, loader[:len(loader)-1]+"x"), fault: event.FaultInterpreter, errno: unix.ENOENT, says: "x, which does not exist"},
 		"no interpreter":                    {content: []byte("#!/nowhere/python3\n"), fault: event.FaultInterpreter, errno: unix.ENOENT, says: "interpreter /nowhere/python3,"},
-		"line ends of Windows":              {content: []byte("#!/bin/sh\r\nexit 0\r\n"), fault: event.FaultInterpreter, errno: unix.ENOENT, says: `interpreter "/bin/sh\r"`},
+		"line ends of Windows":              {content: []byte("#!/bin/sh\r\nexit 0\r\n"), fault: event.FaultInterpreter, errno: unix.ENOENT, says: "first line ends in a carriage return"},
 		"the interpreter's loader":          {content: []byte("#!" + shell + "\n"), fault: event.FaultInterpreter, errno: unix.ENOENT, says: shell},
 		"a missing library":                 {content: replaced(t, sound, "libc.so.6\x00", "libc.so.0\x00"), fault: event.FaultLibrary, loads: "libc.so.0", says: "the library libc.so.0"},
 		"a library that is too old for it":  {content: replaced(t, sound, "GLIBC_2.34\x00", "GLIBC_9.34\x00"), fault: event.FaultVersion, loads: "GLIBC_9.34", says: "needs GLIBC_9.34, which /"},
