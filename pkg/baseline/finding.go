@@ -65,8 +65,8 @@ func (f Finding) String() string {
 	}
 	switch f.Kind {
 	case Changed:
-		return fmt.Sprintf("since %s UTC (%s) %s takes %s as long", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name,
-			Times(f.Ratio()))
+		since := time.Unix(0, f.Since).UTC().Format("15:04")
+		return fmt.Sprintf("since %s UTC (%s) %s takes %s as long", since, f.What(), name, Times(f.Ratio()))
 	case Slower:
 		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as "+
 			"usual", f.Key, begins, window, f.Was, Times(f.Ratio()))

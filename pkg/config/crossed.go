@@ -93,7 +93,8 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 		if s.ParentBased {
 			what += ", except below a sampled span of the container runtime"
 		}
-		found["sampling.keep"] = wrong(`write keep = ["slow", "failed"], or a ratio above 0`, "with ratio 0 and no keep, %s", what)
+		remedy := `write keep = ["slow", "failed"], or a ratio above 0`
+		found["sampling.keep"] = wrong(remedy, "with ratio 0 and no keep, %s", what)
 	}
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)

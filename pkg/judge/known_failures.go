@@ -82,7 +82,8 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"", `failed to lookup master .*: [Ll]ink not found`,
-			"set master in the CNI configuration to an interface of this node (ip -br link lists them); nodes with other names need a network of their own",
+			"set master in the CNI configuration to an interface of this node (ip -br link lists them); " +
+				"nodes with other names need a network of their own",
 			"ip -br link", "", "", "containerd/nerdctl#4276", `failed to lookup master "wlan0": Link not found`,
 		},
 		{

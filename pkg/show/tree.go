@@ -279,7 +279,8 @@ func (n *node) biggestPart() string {
 	if part == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s, the largest part: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
+	took := text.Round(n.ms(attr.BiggestPartMSKey))
+	return fmt.Sprintf("%s of %s, the largest part: %s", took, text.Round(n.took()), part)
 }
 
 func (n *node) cause() string {

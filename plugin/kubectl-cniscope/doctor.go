@@ -20,7 +20,9 @@ func doctorCmd(o *options) *cobra.Command {
 		Use:   "doctor [NODE...|--all-nodes]",
 		Short: "Report why pods on the nodes get no network",
 		Long: `Report what prevents pods on each node from getting a network, and what soon will. doctor
-groups similar findings and lists the affected nodes, with the remedy and the first node's evidence. Problems (✗) come first, then warnings (!), then notes (·). Without NODE it asks all nodes.
+groups similar findings and lists the affected nodes, with the remedy and the first node's
+evidence. Problems (✗) come first, then warnings (!), then notes (·). Without NODE it asks
+all nodes.
 
 A node examines itself up to twice a minute, so an answer may be 30 s old.
 

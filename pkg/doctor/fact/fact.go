@@ -369,13 +369,11 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-// ErrSilent is reported once.
 var ErrSilent = errors.New("no container runtime answers (see runtime)")
 
 // Unasked means a lack of permission rather than a fault.
 func Unasked(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) ||
-		status.Code(err) == codes.PermissionDenied
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) || status.Code(err) == codes.PermissionDenied
 }
 
 // Clean makes foreign text safe to print.
