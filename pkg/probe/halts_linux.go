@@ -8,7 +8,7 @@ import (
 )
 
 // halts reports halted processes, and samples holders of awaited locks. It polls, because since Linux 6.1 cgroup v1
-// freezes a thread where it sleeps. It takes up to askedMax from the second poll on.
+// freezes a thread where it sleeps. It polls up to askedMax that have not run since the last duties.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0
@@ -16,13 +16,11 @@ func (r *reader) halts() {
 		if asked >= askedMax {
 			return
 		}
-		if known.pid == 0 {
+		if known.pid == 0 || !known.halted && r.now-known.looked < int64(dutiesEvery) {
 			continue
 		}
-		if known.looked != 0 {
-			r.halt(process, known)
-			asked++
-		}
+		r.halt(process, known)
+		asked++
 		known.looked = r.now
 	}
 }
