@@ -15,7 +15,7 @@ func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
 		missing[in.Label] = in
 	}
 	pids, _ := procfs.All()
-	for _, pid := range slices.Backward(pids) { // pods' processes are the latest
+	for _, pid := range slices.Backward(pids) {
 		inode := inodeOf(pid)
 		in, is := missing[inode]
 		if !is || inode == "" {

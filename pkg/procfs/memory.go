@@ -24,7 +24,7 @@ func ReadMost(file string, most int64) ([]byte, error) {
 	}
 	defer f.Close()
 	var data bytes.Buffer
-	data.Grow(4 << 10) // a page in one read
+	data.Grow(4 << 10)
 	_, err = data.ReadFrom(io.LimitReader(f, most+1))
 	if err == nil && int64(data.Len()) > most {
 		return data.Bytes()[:most], ErrCut

@@ -136,7 +136,7 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 	return found
 }
 
-// vethEnds returns the node's veths without a bridge by the other end's namespace id and index, and all MAC addresses.
+// vethEnds are by namespace id and index of the pod's end.
 func vethEnds() (ends map[[2]int]netlink.Link, known map[string]bool) {
 	ends, known = map[[2]int]netlink.Link{}, map[string]bool{}
 	links, _ := interfaces()

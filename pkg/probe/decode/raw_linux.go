@@ -26,7 +26,7 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire accepts records cut after least bytes, and returns how many follow. Later bytes of w are an earlier record's.
+// wire accepts records cut after least bytes, and returns how many follow.
 func wire[T any](w *T, raw []byte, least uintptr) (more int, err error) {
 	if uintptr(len(raw)) < least {
 		return 0, fmt.Errorf("%d bytes, want at least %d", len(raw), least)
