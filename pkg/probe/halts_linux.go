@@ -8,7 +8,7 @@ import (
 )
 
 // halts reports halted processes, and samples holders of awaited locks. It polls, because since Linux 6.1 cgroup v1
-// freezes a thread where it sleeps. It polls up to polledMax, in turns, that have not run since the last duties.
+// freezes a thread where it sleeps. It polls up to polledMax that did not just run.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0
@@ -25,7 +25,6 @@ func (r *reader) halts() {
 	}
 }
 
-// polledMax takes 0.4 ms.
 const polledMax = 32
 
 func (r *reader) halt(process event.Process, known *tracked) {

@@ -129,7 +129,7 @@ func isUnit(s string) bool {
 // isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a range
 // of addresses.
 func isAddress(s string) bool {
-	// First, since most words are no address, and errors cost more. A zone can be any text.
+	// Most words are none. A zone can be any text.
 	if !strings.ContainsAny(s, ".:") || strings.Trim(s, "0123456789abcdefABCDEF.:/-[]") != "" {
 		return false
 	}

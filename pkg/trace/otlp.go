@@ -39,7 +39,7 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes; the SDK's function is not exported.
+// keyValues converts attributes.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue

@@ -136,7 +136,6 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 	return found
 }
 
-// vethEnds are by namespace id and index of the pod's end.
 func vethEnds() (ends map[[2]int]netlink.Link, known map[string]bool) {
 	ends, known = map[[2]int]netlink.Link{}, map[string]bool{}
 	links, _ := interfaces()
