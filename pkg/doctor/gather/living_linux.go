@@ -100,7 +100,7 @@ func destination(n *net.IPNet) string {
 // staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
 // Only a pod at a veth without a bridge sends nothing to others.
 func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obstacle {
-	found, pods := map[string][]event.Obstacle{}, map[uint32]string{} // cgroups' names may be forged
+	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
 		var s unix.Stat_t
 		if pod.NetNS != "" && unix.Stat(sees.path(pod.NetNS), &s) == nil {

@@ -32,7 +32,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns a record's events in order, until the next call, and an error for an impossible record.
+// Events returns a record's events in order, until the next call.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)

@@ -124,7 +124,7 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch makes a table of 8192 cost 30 system calls instead of 16,384.
+// batch: 30 system calls for a table of 8192.
 const few, batch = 16, 256
 
 // Each may miss concurrent additions; f may delete. Unreadable tables count as empty, so that the reader never stops.
