@@ -233,10 +233,9 @@ const (
 
 // Wait records any other wait. holder may be nil.
 func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
-	im, kept := p.Current(), &model.Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
-	when := Within(im, w.Start, w.Until(now))
-	fact, long := &model.Fact{Thread: w.Thread, When: when, What: kept}, p.Worth(when)
-	switch fact.Kind() {
+	im, when := p.Current(), Within(p.Current(), w.Start, w.Until(now))
+	kind, long := model.FactOf(w.Kind), p.Worth(when)
+	switch kind {
 	case model.FactMutex:
 		long = true // the source sends only long ones
 	case model.FactSleep:
@@ -250,9 +249,10 @@ func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 			return // a request or setting describes it better
 		}
 	}
-	im.Tallies[fact.Kind()].Add(1, when.Took())
+	im.Tallies[kind].Add(1, when.Took())
 	if long && p.Room("waits") {
-		p.Keep(fact)
+		kept := &model.Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
+		p.Keep(&model.Fact{Thread: w.Thread, When: when, What: kept})
 		p.accuse(kept, holder)
 	}
 }

@@ -1,6 +1,7 @@
 package firstconn
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -14,7 +15,7 @@ func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
 		missing[in.Label] = in
 	}
 	pids, _ := procfs.All()
-	for _, pid := range pids {
+	for _, pid := range slices.Backward(pids) {
 		inode := inodeOf(pid)
 		in, is := missing[inode]
 		if !is || inode == "" {

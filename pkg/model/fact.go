@@ -128,8 +128,11 @@ type Wait struct {
 	Blame *Blame
 }
 
-func (w *Wait) kind() FactKind {
-	switch w.Kind {
+func (w *Wait) kind() FactKind { return FactOf(w.Kind) }
+
+// FactOf returns the kind of a *Wait.
+func FactOf(w event.WaitKind) FactKind {
+	switch w {
 	case event.WaitLock:
 		return FactLock
 	case event.WaitMutex:

@@ -76,12 +76,11 @@ func (c *Call) request() *event.Request {
 }
 
 func (c *Call) message(m netlink.Message) *event.Request {
-	q := c.request()
-	q.Name = fmt.Sprintf("message %d", m.Header.Type)
-	q.Port, q.Sequence = c.Port, m.Header.Sequence
-	if m.Header.Type < unix.NLMSG_MIN_TYPE {
+	if m.Header.Type < unix.NLMSG_MIN_TYPE || c.Family == unix.NETLINK_NETFILTER && m.Header.Type <= unix.NFNL_MSG_BATCH_END {
 		return nil
 	}
+	q := c.request()
+	q.Port, q.Sequence = c.Port, m.Header.Sequence
 	if m.Header.Flags&netlink.Dump == netlink.Dump {
 		q.Verb = event.VerbQuery
 	}
@@ -90,9 +89,6 @@ func (c *Call) message(m netlink.Message) *event.Request {
 		q.Protocol = "rtnetlink"
 		c.rtnetlink(q, m)
 	case unix.NETLINK_NETFILTER:
-		if m.Header.Type == unix.NFNL_MSG_BATCH_BEGIN || m.Header.Type == unix.NFNL_MSG_BATCH_END {
-			return nil
-		}
 		netfilter(q, m)
 	case unix.NETLINK_GENERIC:
 		q.Protocol = "generic netlink"
@@ -107,6 +103,9 @@ func (c *Call) message(m netlink.Message) *event.Request {
 		q.Protocol = "audit"
 	default:
 		q.Protocol = fmt.Sprintf("netlink %d", c.Family)
+	}
+	if q.Name == "" {
+		q.Name = fmt.Sprintf("message %d", m.Header.Type)
 	}
 	return q
 }

@@ -8,24 +8,24 @@ import (
 )
 
 // halts reports halted processes, and samples holders of awaited locks. It polls, because since Linux 6.1 cgroup v1
-// freezes a thread where it sleeps. It takes up to askedMax from the second poll on.
+// freezes a thread where it sleeps. It polls up to polledMax that did not just run.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0
 	for process, known := range r.table.live {
-		if asked >= askedMax {
+		if asked >= polledMax {
 			return
 		}
-		if known.pid == 0 {
+		if known.pid == 0 || !known.halted && r.now-known.looked < int64(dutiesEvery) {
 			continue
 		}
-		if known.looked != 0 {
-			r.halt(process, known)
-			asked++
-		}
+		r.halt(process, known)
+		asked++
 		known.looked = r.now
 	}
 }
+
+const polledMax = 32
 
 func (r *reader) halt(process event.Process, known *tracked) {
 	state, by := agents.HaltOf(int(known.pid))

@@ -22,6 +22,7 @@ const (
 	pollActive = 5 * time.Millisecond // after an event, with a small ring
 	pollMost   = dutiesEvery          // with a larger one
 	pollQuiet  = 50 * time.Millisecond
+	pollSettle = 2 * pollQuiet
 	pollShare  = 4  // polls after this share of the pause
 	busyShare  = 32 // share of the ring: 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
@@ -111,7 +112,7 @@ func (r *reader) observing(underWay int) {
 
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
-	active, poll := r.pollActive(), pollQuiet
+	active, poll := r.pollActive(), pollSettle
 	r.taken = 0
 	switch {
 	case r.table.tracking():

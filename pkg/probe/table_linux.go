@@ -29,7 +29,7 @@ type table struct {
 }
 
 type tracked struct {
-	// pid and looked (the last poll) are for reader.halts
+	// pid and looked (the last poll or event) are for reader.halts
 	pid    uint32
 	looked int64
 	// at the last poll
@@ -64,12 +64,15 @@ func (t *table) note(e event.Event) bool {
 		if t.live[b.Parent] == nil {
 			return false
 		}
-		t.live[b.Process] = &tracked{pid: b.PID}
+		t.live[b.Process] = &tracked{pid: b.PID, looked: e.Time}
 	case *event.Exit:
 		if t.live[b.Process] == nil {
 			return false
 		}
 		delete(t.live, b.Process)
+	}
+	if known := t.live[e.Body.Doer()]; known != nil {
+		known.looked = max(known.looked, e.Time)
 	}
 	return true
 }

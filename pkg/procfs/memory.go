@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -22,11 +23,13 @@ func ReadMost(file string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		return data[:most], ErrCut
+	var data bytes.Buffer
+	data.Grow(4 << 10)
+	_, err = data.ReadFrom(io.LimitReader(f, most+1))
+	if err == nil && int64(data.Len()) > most {
+		return data.Bytes()[:most], ErrCut
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 // Patience bounds reads that may hang on a mount. Each may last up to Each. A read that hangs holds a thread, so while

@@ -27,7 +27,7 @@ func (c *Call) form(s string, numbers bool) bool {
 		return true
 	}
 	if numbers {
-		if libc.MatchString(s) {
+		if strings.HasPrefix(s, "GLIBC") && libc.MatchString(s) {
 			return true
 		}
 		if _, is := timeOf(s); is || isAddress(s) && !c.spells(s) {
@@ -129,8 +129,8 @@ func isUnit(s string) bool {
 // isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a range
 // of addresses.
 func isAddress(s string) bool {
-	// First, since most words are no address. A zone can be any text.
-	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
+	// Most words are none. A zone can be any text.
+	if !strings.ContainsAny(s, ".:") || strings.Trim(s, "0123456789abcdefABCDEF.:/-[]") != "" {
 		return false
 	}
 	if _, err := netip.ParseAddr(s); err == nil {

@@ -75,6 +75,9 @@ func (c *Call) Message(s string) string {
 
 // Path redacts a path's parts, except typed-looking ones below standard directories.
 func (c *Call) Path(path string) string {
+	if path == "" {
+		return ""
+	}
 	parts, spots, at := strings.Split(path, "/"), make([]mark, len(path)), 0
 	c.index.spots(path, spots)
 	for i, part := range parts {

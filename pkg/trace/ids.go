@@ -3,7 +3,6 @@ package trace
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"io"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -79,14 +78,13 @@ func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id otel
 }
 
 func (IDs) derive(id []byte, at int64, parts ...string) {
-	h := sha256.New()
+	all := make([]byte, 0, 256)
 	for _, part := range parts {
 		// lengths keep lists apart
-		_ = binary.Write(h, binary.BigEndian, uint32(len(part)))
-		_, _ = io.WriteString(h, part)
+		all = append(binary.BigEndian.AppendUint32(all, uint32(len(part))), part...)
 	}
-	_ = binary.Write(h, binary.BigEndian, at)
-	copy(id, h.Sum(nil))
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(all, uint64(at)))
+	copy(id, sum[:])
 	// zero is invalid (W3C Trace Context, 3.2.2.3)
 	id[0] |= 1
 }

@@ -39,16 +39,19 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes; the SDK's function is not exported.
+// keyValues converts attributes.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
 		value commonpb.AnyValue
+		text  commonpb.AnyValue_StringValue
 	}, len(kvs))
 	for i, kv := range kvs {
 		p := &pairs[i]
 		p.Key, p.Value = string(kv.Key), &p.value
-		set(p.Value, kv.Value)
+		if p.value.Value, p.text.StringValue = &p.text, kv.Value.AsString(); kv.Value.Type() != attribute.STRING {
+			set(p.Value, kv.Value)
+		}
 		out[i] = &p.KeyValue
 	}
 	return out

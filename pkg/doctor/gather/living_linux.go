@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -99,45 +100,33 @@ func destination(n *net.IPNet) string {
 // staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
 // Only a pod at a veth without a bridge sends nothing to others.
 func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obstacle {
-	found := map[string][]event.Obstacle{}
-	links, err := interfaces()
-	if err != nil || len(living) == 0 {
-		return found
-	}
-	ends, known := map[[2]int]netlink.Link{}, map[string]bool{}
-	for _, l := range links {
-		a := l.Attrs()
-		known[a.HardwareAddr.String()] = true
-		if l.Type() == "veth" && a.MasterIndex == 0 && a.NetNsID >= 0 {
-			ends[[2]int{a.NetNsID, a.ParentIndex}] = l
-		}
-	}
-	if len(ends) == 0 {
-		return found
-	}
-	in := map[uint64]int{} // cgroups' names may be forged
-	pids, _ := procfs.All()
-	for _, pid := range pids {
-		if inode, err := procfs.Namespace(pid, "net"); err == nil {
-			in[uint64(inode)] = pid
-		}
-	}
+	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
 		var s unix.Stat_t
-		if pod.NetNS == "" || unix.Stat(sees.path(pod.NetNS), &s) != nil || in[s.Ino] == 0 {
+		if pod.NetNS != "" && unix.Stat(sees.path(pod.NetNS), &s) == nil {
+			pods[uint32(s.Ino)] = pod.ContainerID
+		}
+	}
+	ends := sync.OnceValues(vethEnds)
+	pids, _ := procfs.All()
+	for _, pid := range slices.Backward(pids) {
+		if len(pods) == 0 {
+			break
+		}
+		inode, err := procfs.Namespace(pid, "net")
+		sandbox := pods[inode]
+		if err != nil || sandbox == "" {
 			continue
 		}
-		pid := in[s.Ino]
-		id, err := netlink.GetNetNsIdByPid(pid)
-		if err != nil {
-			continue
-		}
+		delete(pods, inode)
 		for _, n := range permanent(pid) {
+			ends, known := ends()
+			id, err := netlink.GetNetNsIdByPid(pid)
 			end := ends[[2]int{id, n.index}]
-			if end == nil || known[n.mac] {
+			if err != nil || end == nil || known[n.mac] {
 				continue
 			}
-			found[pod.ContainerID] = []event.Obstacle{{
+			found[sandbox] = []event.Obstacle{{
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
 			}}
@@ -147,6 +136,19 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 	return found
 }
 
+func vethEnds() (ends map[[2]int]netlink.Link, known map[string]bool) {
+	ends, known = map[[2]int]netlink.Link{}, map[string]bool{}
+	links, _ := interfaces()
+	for _, l := range links {
+		a := l.Attrs()
+		known[a.HardwareAddr.String()] = true
+		if l.Type() == "veth" && a.MasterIndex == 0 && a.NetNsID >= 0 {
+			ends[[2]int{a.NetNsID, a.ParentIndex}] = l
+		}
+	}
+	return ends, known
+}
+
 type neighbor struct {
 	address, mac string
 	index        int // of its interface
@@ -154,20 +156,25 @@ type neighbor struct {
 
 func permanent(pid int) (all []neighbor) {
 	const mask = 0x4 // ATF_PERM
+	indexes := sync.OnceValue(func() map[string]int { return indexesIn(pid) })
+	for line := range strings.Lines(procfs.Net(pid, "arp")) {
+		f := strings.Fields(line)
+		if len(f) != 6 {
+			continue
+		}
+		if flags, err := strconv.ParseUint(f[2], 0, 32); err == nil && flags&mask != 0 && indexes()[f[5]] != 0 {
+			all = append(all, neighbor{f[0], f[3], indexes()[f[5]]})
+		}
+	}
+	return all
+}
+
+func indexesIn(pid int) map[string]int {
 	indexes := map[string]int{}
 	for line := range strings.Lines(procfs.Net(pid, "igmp")) {
 		if f := strings.Fields(line); len(f) > 1 && line[0] != '\t' {
 			indexes[f[1]], _ = strconv.Atoi(f[0])
 		}
 	}
-	for line := range strings.Lines(procfs.Net(pid, "arp")) {
-		f := strings.Fields(line)
-		if len(f) != 6 {
-			continue
-		}
-		if flags, err := strconv.ParseUint(f[2], 0, 32); err == nil && flags&mask != 0 && indexes[f[5]] != 0 {
-			all = append(all, neighbor{f[0], f[3], indexes[f[5]]})
-		}
-	}
-	return all
+	return indexes
 }

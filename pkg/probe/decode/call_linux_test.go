@@ -61,7 +61,7 @@ func FuzzCall(f *testing.F) {
 		raw[0] = byte(kernel.LifeKindKIND_CALL)
 		d := newDecoder()
 		var w kernel.InsideCallEvent
-		if wire(&w, raw, size) == nil {
+		if _, err := wire(&w, raw, size); err == nil {
 			process := kernel.ProcessOf(w.H.Task)
 			p := d.get(process, "")
 			p.stdin, p.stdout = w.Object, w.Object

@@ -32,7 +32,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns a record's events in order, and an error for an impossible record.
+// Events returns a record's events in order, until the next call.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -44,11 +44,12 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := d.note(e)
+	d.events = append(d.events[:0], d.note(e)...)
 	if asked.Count > 0 {
-		events = append(events, event.Event{Time: e.Time, Body: &asked})
+		d.events = append(d.events, event.Event{Time: e.Time, Body: &asked})
 	}
-	return append(events, e), nil
+	d.events = append(d.events, e)
+	return d.events, nil
 }
 
 // life decodes starts and exits, and also returns the ending image's queries.
@@ -59,24 +60,25 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	switch kernel.LifeKind(raw[0]) {
 	case kernel.LifeKindKIND_FORK:
 		w := &d.forks
-		bare := unsafe.Offsetof(w.Stack)
-		if err := wire(w, raw, bare); err != nil {
+		more, err := wire(w, raw, unsafe.Offsetof(w.Stack))
+		if err != nil {
 			return event.Event{}, asked, fmt.Errorf("fork: %w", err)
 		}
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
 			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
-			Stack: d.stack(w, (len(raw)-int(bare))/8),
+			Stack: d.stack(w, more/8),
 		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
 		w := &d.execs
-		if err := wire(w, raw, unsafe.Offsetof(kernel.LifeExecEvent{}.Data)); err != nil {
+		more, err := wire(w, raw, unsafe.Offsetof(w.Data))
+		if err != nil {
 			return event.Event{}, asked, fmt.Errorf("exec: %w", err)
 		}
-		e, err := d.exec(w)
+		e, err := d.exec(w, w.Data[:more])
 		return e, questions(w.H.Task, w.Asked, w.Asking), err
 	case kernel.LifeKindKIND_EXIT:
 		var w kernel.LifeExitEvent
-		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeExitEvent{})); err != nil {
+		if _, err := wire(&w, raw, unsafe.Sizeof(w)); err != nil {
 			return event.Event{}, asked, fmt.Errorf("exit: %w", err)
 		}
 		code, signal := procfs.ExitOf(uint32(w.Status))
@@ -105,21 +107,21 @@ func questions(of kernel.Key, count uint32, took uint64) event.Questions {
 	return event.Questions{Process: kernel.ProcessOf(of), Count: uint64(count), Took: int64(took)}
 }
 
-func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
+func (d *Decoder) exec(w *kernel.LifeExecEvent, data []byte) (event.Event, error) {
 	files, args := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen)
 	env := args + int(w.EnvLen)
-	if env > len(w.Data) {
-		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
+	if env > len(data) {
+		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(data))
 	}
 	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
 	im := image.Image{
-		File:      first(procfs.Split(w.Data[:files])),
-		Args:      procfs.Split(w.Data[files:args]),
+		File:      first(procfs.Split(data[:files])),
+		Args:      procfs.Split(data[files:args]),
 		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),
 		Truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
 	}
 	if flag(kernel.LifeFlagFLAG_TRUSTED) {
-		im.Env = procfs.Split(w.Data[args:env])
+		im.Env = procfs.Split(data[args:env])
 	}
 	e := &event.Exec{
 		Process:   kernel.ProcessOf(w.H.Task),
@@ -264,21 +266,21 @@ func one[T any, B interface {
 
 func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	w := &d.calls
-	if err := wire(w, raw, unsafe.Offsetof(w.Data)); err != nil {
+	more, err := wire(w, raw, unsafe.Offsetof(w.Data))
+	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
-	if int(w.Len) > len(w.Data) {
-		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
+	if int(w.Len) > more {
+		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, more)
 	}
 	r := record{InsideCallEvent: w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
-	bodies := d.bodies(r)
-	events := make([]event.Event, 0, len(bodies)+1)
-	for _, b := range bodies {
+	d.events = d.events[:0]
+	for _, b := range d.bodies(r) {
 		d.attribute(r.process, b)
 		d.redact(r.process, b)
-		events = append(events, event.Event{Time: int64(w.H.Time), Body: b})
+		d.events = append(d.events, event.Event{Time: int64(w.H.Time), Body: b})
 	}
-	return events, nil
+	return d.events, nil
 }
 
 func (d *Decoder) bodies(r record) []event.Body {

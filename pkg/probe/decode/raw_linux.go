@@ -26,14 +26,12 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire accepts records cut after least bytes.
-func wire[T any](w *T, raw []byte, least uintptr) error {
+// wire accepts records cut after least bytes, and returns how many follow.
+func wire[T any](w *T, raw []byte, least uintptr) (more int, err error) {
 	if uintptr(len(raw)) < least {
-		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
+		return 0, fmt.Errorf("%d bytes, want at least %d", len(raw), least)
 	}
-	all := unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w))
-	clear(all[copy(all, raw):])
-	return nil
+	return copy(unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w)), raw) - int(least), nil
 }
 
 func namespace(cookie uint64, inum uint32) event.Namespace {

@@ -32,18 +32,19 @@ const (
 func (d *Decoder) start(raw []byte) ([]event.Event, error) {
 	if kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_EXEC {
 		w := &d.execs
-		if err := wire(w, raw, unsafe.Offsetof(w.Data)); err != nil {
+		more, err := wire(w, raw, unsafe.Offsetof(w.Data))
+		if err != nil {
 			return nil, fmt.Errorf("start: %w", err)
 		}
 		files, args := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen)
-		if args > len(w.Data) {
-			return nil, fmt.Errorf("start: %d bytes of text in a record with room for %d", args, len(w.Data))
+		if args > more {
+			return nil, fmt.Errorf("start: %d bytes of text in a record with room for %d", args, more)
 		}
 		d.steps.begin(w, first(procfs.Split(w.Data[:files])), procfs.Split(w.Data[files:args]))
 		return nil, nil
 	}
 	var w kernel.LifeExitEvent
-	if err := wire(&w, raw, unsafe.Sizeof(w)); err != nil {
+	if _, err := wire(&w, raw, unsafe.Sizeof(w)); err != nil {
 		return nil, fmt.Errorf("end of a start: %w", err)
 	}
 	s := d.steps[kernel.ProcessOf(w.H.Task)]

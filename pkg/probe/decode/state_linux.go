@@ -46,6 +46,7 @@ type Decoder struct {
 	execs  kernel.LifeExecEvent
 	steps  steps
 	calls  kernel.InsideCallEvent
+	events []event.Event
 }
 
 type process struct {

@@ -124,8 +124,8 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch makes a table of 8192 cost 30 system calls instead of 16,384.
-const batch = 256
+// batch: 30 system calls for a table of 8192.
+const few, batch = 16, 256
 
 // Each may miss concurrent additions; f may delete. Unreadable tables count as empty, so that the reader never stops.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
@@ -133,14 +133,16 @@ func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
 		return
 	}
 	var cursor ebpf.MapBatchCursor
-	keys, values := make([]K, batch), make([]V, batch)
-	for {
+	for keys, values := make([]K, few), make([]V, few); ; {
 		n, err := m.BatchLookup(&cursor, keys, values, nil)
 		for i := range n {
 			f(&keys[i], &values[i])
 		}
 		if err != nil {
 			return
+		}
+		if len(keys) < batch {
+			keys, values = make([]K, batch), make([]V, batch)
 		}
 	}
 }
