@@ -2,6 +2,7 @@ package fact
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 )
+
+// ErrSilent stands for each fact that only a runtime can tell.
+var ErrSilent = errors.New("no container runtime answers (see runtime)")
 
 // Kinds of Asked.
 const (

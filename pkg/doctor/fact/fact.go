@@ -369,11 +369,10 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-var ErrSilent = errors.New("no container runtime answers (see runtime)")
-
 // Unasked means a lack of permission rather than a fault.
 func Unasked(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) || status.Code(err) == codes.PermissionDenied
+	return status.Code(err) == codes.PermissionDenied || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, context.Canceled)
 }
 
 // Clean makes foreign text safe to print.
