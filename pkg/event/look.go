@@ -38,6 +38,12 @@ type Drop struct {
 	Device string `json:"device,omitempty"`
 	Peer   string `json:"peer,omitempty"`
 	Count  uint64 `json:"count"`
+	// Hook is netfilter's, as nft names it. One of Chains dropped; nil is unknown.
+	Hook   string  `json:"hook,omitempty"`
+	Chains []Chain `json:"chains,omitempty"`
+	// Program is the only BPF program at the place.
+	Program   string `json:"program,omitempty"`
+	ProgramID uint32 `json:"program_id,omitempty"`
 }
 
 // Doer returns nothing, because cniscope looked.
@@ -87,9 +93,9 @@ type Obstacle struct {
 	Chain *Chain `json:"chain,omitempty"`
 }
 
-// Chain is a base chain of forwarded packets whose policy is drop.
+// Chain is a base chain.
 type Chain struct {
-	// Backend is "nftables" or "iptables-legacy".
+	// Backend is "nftables" or "iptables-legacy", of a Drop also "conntrack".
 	Backend string `json:"backend"`
 	Family  string `json:"family"`
 	Table   string `json:"table"`

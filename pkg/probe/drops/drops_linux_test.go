@@ -236,17 +236,17 @@ func TestWhoDroppedIt(t *testing.T) {
 		says       string
 		on         func(*scene)
 	}{
-		{"nft rule", v4, "filter", "nftables dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
-		{"nft rule in the pod", v6, "filter", "in the pod (NETFILTER_DROP in nft_do_chain)", func(s *scene) {
+		{"nft rule", v4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
+		{"nft rule in the pod", v6, "filter", ": nftables at hook output dropped", func(s *scene) {
 			s.pod.run("nft 'add table inet np; add chain inet np out { type filter hook output priority 0; policy drop; }'")
 		}},
-		{"nft policy", v6, "filter", "nftables dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
+		{"nft policy", v6, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
 		{"nft answers", v4, "filter", "from 10.99.1.2:80 on the node", node("nft '" + filter + "add rule inet np fw tcp sport 80 drop'")},
-		{"nft DNS", dns4, "filter", "nftables dropped", node("nft '" + filter + "add rule inet np fw udp dport 53 drop'")},
-		{"iptables-legacy rule", v4, "filter", "netfilter (a rule of iptables-legacy", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
-		{"ip6tables-legacy policy", v6, "filter", "netfilter (a rule of iptables-legacy", node("ip6tables-legacy -P FORWARD DROP")},
-		{"iptables-nft rule", v4, "filter", "nftables dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
-		{"table of connections", v4, "filter", "or connection tracking", func(s *scene) {
+		{"nft DNS", dns4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add rule inet np fw udp dport 53 drop'")},
+		{"iptables-legacy rule", v4, "filter", ": iptables-legacy chain FORWARD of table filter dropped", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"ip6tables-legacy policy", v6, "filter", ": ip6tables-legacy chain FORWARD of table filter dropped", node("ip6tables-legacy -P FORWARD DROP")},
+		{"iptables-nft rule", v4, "filter", "nftables chain FORWARD of table ip filter dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"table of connections", v4, "filter", ": connection tracking dropped", func(s *scene) {
 			s.node.run("nft '" + filter + "add rule inet np fw ct state new accept'")
 			s.node.fillConnections()
 		}},
@@ -260,10 +260,10 @@ func TestWhoDroppedIt(t *testing.T) {
 		{"forwarding", v6, "forwarding", "forwarding on pod is off or", node("sysctl -qw net.ipv6.conf.all.forwarding=0")},
 		{"MTU", dns4, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
 		{"MTU, IPv6", dns6, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
-		{"tc", v4, "program", "at the tc ingress of pod dropped", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
-		{"tc, IPv6", v6, "program", "at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
-		{"XDP", v4, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
-		{"XDP, IPv6", v6, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
+		{"tc", v4, "program", "program drop_all (id ", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
+		{"tc, IPv6", v6, "program", ") at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
+		{"XDP", v4, "program", ": XDP program drop_all (id ", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
+		{"XDP, IPv6", v6, "program", ") on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
 	}
 	var scenes []*scene
 	for _, c := range cases {
