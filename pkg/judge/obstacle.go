@@ -103,7 +103,7 @@ type dropKind struct {
 	at              string
 	by, remedy      string
 	vague           bool          // ambiguous
-	chains          []event.Chain // that may have dropped; none: any
+	chains          []event.Chain // none: any
 }
 
 func (k *dropKind) is(d event.Drop) bool {
@@ -203,7 +203,6 @@ func (k *dropKind) fits(o event.Obstacle) bool {
 	return true
 }
 
-// may reports whether one of the chains that may have dropped is such.
 func (k *dropKind) may(is func(event.Chain) bool) bool {
 	return len(k.chains) == 0 || slices.ContainsFunc(k.chains, is)
 }
@@ -223,7 +222,6 @@ func kindOf(d event.Drop) *dropKind {
 	return nil
 }
 
-// place names the program, the chains that may have dropped, or their hook.
 func (k *dropKind) place(d event.Drop) {
 	switch {
 	case k.cause == LateProgram && d.ProgramID != 0:
@@ -232,7 +230,7 @@ func (k *dropKind) place(d event.Drop) {
 			name = "Cilium's " + name
 		}
 		k.by = strings.NewReplacer("a program or filter", name, "an XDP program", "XDP "+name).Replace(k.by)
-		k.remedy = fmt.Sprintf("read the log of the agent that loaded the program; bpftool prog show id %d says when", d.ProgramID)
+		k.remedy = fmt.Sprintf("read the log of its agent; bpftool prog show id %d says when it was loaded", d.ProgramID)
 	case k.cause != LateFilter:
 	case len(d.Chains) > 0:
 		var all []string

@@ -37,7 +37,7 @@ const (
 type Watch struct {
 	reasons map[uint32]string
 	errors  bool // routes' errors have reasons (5.19)
-	frees   bool // see nft
+	frees   bool // nftables does
 	wake    chan struct{}
 
 	mu      sync.Mutex

@@ -95,5 +95,6 @@ func (o *objects) load(node uint32, reasons map[uint32]string) error {
 }
 
 func (o *objects) close() error {
-	return errors.Join(o.OnAgain.Close(), o.OnDrop.Close(), o.Pods.Close(), o.Flows.Close(), o.Drops.Close(), o.Rules.Close())
+	return errors.Join(o.OnAgain.Close(), o.OnDrop.Close(),
+		o.Pods.Close(), o.Flows.Close(), o.Drops.Close(), o.Rules.Close())
 }

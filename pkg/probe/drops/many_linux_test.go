@@ -161,9 +161,11 @@ func (m *many) kinds() []kind {
 		{name: "iptables-legacy DROP", at: legacy("-A FORWARD -p tcp --dport 80 -j DROP"), until: legacy("-F FORWARD"), cause: judge.LateFilter, says: "tables-legacy chain FORWARD of table filter dropped"},
 		{name: "policy DROP", at: legacy("-P FORWARD DROP"), until: legacy("-P FORWARD ACCEPT"), cause: judge.LateFilter, says: "tables-legacy chain FORWARD of table filter dropped"},
 		{name: "neighbor missing", host: "77", cause: judge.LateNoNeighbour, says: "no neighbor on out answered"},
-		{name: "rp_filter", only4: true, cause: judge.LateRPFilter, says: "the reverse path filter of pod",
+		{
+			name: "rp_filter", only4: true, cause: judge.LateRPFilter, says: "the reverse path filter of pod",
 			at:    "sysctl -qw net.ipv4.conf.all.rp_filter=1\n" + each("ip route del 10.99.%[1]d.0/24 dev pod%[1]d; ip route add 10.99.%[1]d.0/24 dev out"),
-			until: "sysctl -qw net.ipv4.conf.all.rp_filter=0\n" + each("ip route del 10.99.%[1]d.0/24 dev out; ip route add 10.99.%[1]d.0/24 dev pod%[1]d")},
+			until: "sysctl -qw net.ipv4.conf.all.rp_filter=0\n" + each("ip route del 10.99.%[1]d.0/24 dev out; ip route add 10.99.%[1]d.0/24 dev pod%[1]d"),
+		},
 		{name: "blackhole route", at: "ip route add blackhole 10.99.1.2/32; ip route add blackhole fd99:1::2/128", until: "ip route del blackhole 10.99.1.2/32; ip -6 route del blackhole fd99:1::2/128", cause: judge.LateBlackhole, says: "a blackhole route"},
 		{name: "MTU", at: "ip link set out mtu 1300", until: "ip link set out mtu 1500; ip route flush cache", cause: judge.LateMTU, says: "the MTU of the next link is too small", network: "udp"},
 		{name: "forwarding off", at: "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0", until: "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1", cause: judge.LateForwarding, says: "forwarding on pod"},

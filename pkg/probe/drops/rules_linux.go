@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// layouts finds members of types in modules, which may be loaded by now.
+// layouts: modules may be loaded later.
 func (o *objects) layouts() {
 	for _, m := range []struct {
 		at                   *ebpf.Variable
@@ -47,12 +47,12 @@ func offset(module, kind, member string) uint32 {
 	return s.Members[i].Offset.Bytes()
 }
 
-// callers are functions that call netfilter, by hook.
+// callers of netfilter.
 var callers = [hooks]struct {
 	hook      string
 	functions []string
 }{
-	{"prerouting", []string{"ip_rcv", "ip_sublist_rcv", "ip_list_rcv", "ipv6_rcv", "ip6_sublist_rcv", "ipv6_list_rcv", "br_nf_pre"}},
+	{"prerouting", []string{"ip_rcv", "ip_sublist_rcv", "ip_list_rcv", "ipv6_", "ip6_sublist_rcv", "br_nf_pre"}},
 	{"input", []string{"ip_local_deliver", "ip6_input"}},
 	{"forward", []string{"ip_forward", "ip6_forward", "br_nf_forward"}},
 	{"output", []string{"__ip_local_out", "__ip6_local_out", "ip6_xmit"}},
@@ -60,22 +60,21 @@ var callers = [hooks]struct {
 }
 
 const (
-	slow = "nf_hook_slow" // its callee returned NF_DROP
-	nft  = "nft_do_chain" // frees what it drops since Linux 6.7
+	slow = "nf_hook_slow"
+	nft  = "nft_do_chain" // frees since Linux 6.7
 )
 
 func starts(name string, with ...string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(name, w) })
 }
 
-// filtered finds netfilter's hook in the stack, and the chains there that may have dropped.
 func (w *Watch) filtered(d *event.Drop, s *seen) {
 	at := slices.IndexFunc(s.Stack[:], func(a uint64) bool { return starts(w.name(a), slow) })
 	if at < 1 || !starts(d.Place, nft, slow) {
 		return
 	}
 	callee, hook := w.name(s.Stack[at-1]), -1
-	for at < len(s.Stack)-1 && starts(w.name(s.Stack[at]), slow) { // also for lists
+	for at < len(s.Stack)-1 && starts(w.name(s.Stack[at]), slow) { // lists
 		at++
 	}
 	for i, c := range callers {
@@ -94,11 +93,15 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 	}
 	for _, one := range r.All[hook][:r.Counts[hook]] {
 		function := w.name(one.Function)
-		if starts(d.Place, nft) && function != callee || starts(d.Place, slow) && (w.frees && starts(function, nft) || passes(function)) {
+		if starts(d.Place, nft) {
+			if function != callee {
+				continue
+			}
+		} else if w.frees && starts(function, nft) || passes(function) {
 			continue
 		}
 		chain := one.chain(function, hook, six == 1)
-		if chain.Name == "" { // anything may have dropped
+		if chain.Name == "" {
 			d.Chains = nil
 			return
 		}
@@ -110,7 +113,6 @@ func passes(function string) bool {
 	return strings.Contains(function, "defrag") || starts(function, "nf_nat", "selinux_", "apparmor_", "smack_")
 }
 
-// chain is empty if the function is unknown.
 func (r *rule) chain(function string, hook int, six bool) (c event.Chain) {
 	if c.Family = "ip"; six {
 		c.Family = "ip6"
@@ -134,14 +136,12 @@ func (r *rule) chain(function string, hook int, six bool) (c event.Chain) {
 
 var legacy = [hooks]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
-// program names a BPF program by its code.
 func (w *Watch) program(code uint64) string {
 	const tag = len("bpf_prog_0123456789abcdef_")
 	name := w.name(code)
 	return name[min(tag, len(name)):]
 }
 
-// nftFrees reports whether the kernel's nftables frees packets itself.
 func nftFrees() bool {
 	version, err := features.LinuxVersionCode()
 	return err == nil && version >= 6<<16|7<<8
