@@ -84,6 +84,7 @@ func Open(node uint32) (_ *Watch, err error) {
 	if err := w.objects.load(node, w.reasons); err != nil {
 		return nil, err
 	}
+	w.objects.layouts(types)
 	if w.attach(true); w.drop == nil {
 		return nil, errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
 	}
@@ -218,7 +219,7 @@ func (w *Watch) tend(now int64) (follows bool) {
 func (w *Watch) attach(on bool) {
 	switch {
 	case on && w.drop == nil:
-		w.objects.layouts()
+		w.objects.layouts(nil)
 		w.drop, _ = link.AttachTracing(link.TracingOptions{Program: w.objects.OnDrop})
 	case !on && w.drop != nil:
 		_ = w.drop.Close()

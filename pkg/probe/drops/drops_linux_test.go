@@ -82,8 +82,8 @@ func (s *space) join(own string, to *space, other string, network int) {
 		if in == s {
 			host = 2
 		}
-		in.run(fmt.Sprintf("ip addr add 10.99.%d.%d/24 dev %s", network, host, end), fmt.Sprintf("ip addr add fd99:%d::%d/64 nodad dev %s", network, host, end),
-			"ip link set "+end+" up")
+		in.batch(fmt.Sprintf("addr add 10.99.%d.%d/24 dev %s", network, host, end), fmt.Sprintf("addr add fd99:%d::%d/64 nodad dev %s", network, host, end),
+			"link set "+end+" up")
 	}
 }
 
@@ -100,10 +100,9 @@ func newScene(t *testing.T) *scene {
 	s.server.join("eth0", s.node, "out", 1)
 	for _, one := range []*space{s.pod, s.server} {
 		network := map[*space]int{s.pod: 0, s.server: 1}[one]
-		one.run(fmt.Sprintf("ip route add default via 10.99.%d.1", network), fmt.Sprintf("ip route add default via fd99:%d::1", network))
+		one.batch(fmt.Sprintf("route add default via 10.99.%d.1", network), fmt.Sprintf("route add default via fd99:%d::1", network))
 	}
-	s.node.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
-	s.node.run("sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.pod.rp_filter=0")
+	s.node.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.pod.rp_filter=0")
 	for _, peer := range []string{"10.99.1.2:9", "[fd99:1::2]:9"} { // the neighbors know each other
 		harness.Check(t, harness.Within(s.pod.path, func() error {
 			if _, err := net.Dial("tcp", peer); !errors.Is(err, unix.ECONNREFUSED) {
@@ -252,7 +251,8 @@ func TestWhoDroppedIt(t *testing.T) {
 		{"iptables-legacy rule", v4, "filter", ": iptables-legacy chain FORWARD of table filter dropped", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
 		{"ip6tables-legacy policy", v6, "filter", ": ip6tables-legacy chain FORWARD of table filter dropped", node("ip6tables-legacy -P FORWARD DROP")},
 		{"nft in two families", v4, "filter", "nftables chain fw of table inet np dropped", node("iptables-nft -A FORWARD -j ACCEPT", "nft '"+filter+"add rule inet np fw tcp dport 80 drop'")},
-		{"nft in two chains", v6, "filter", "nftables chain fw of table inet np or nftables chain late of table inet np dropped", node("nft '" + filter + "add rule inet np fw tcp dport 80 drop; add chain inet np late { type filter hook forward priority 1; }'")},
+		{"nft in two chains", v6, "filter", "nftables chain fw of table inet np or nftables chain late of table inet np dropped", node("nft '" + filter + "add rule inet np fw tcp dport 80 drop; add chain inet np late { type filter hook forward priority 1; }; add rule inet np late accept'")},
+		{"nft beside an idle chain", v4, "filter", ": nftables chain fw of table inet np dropped", node("nft '" + filter + "add rule inet np fw tcp dport 80 drop; add chain inet np late { type filter hook forward priority 1; }'")},
 		{"iptables-legacy, raw", v4, "filter", "iptables-legacy chain PREROUTING of table raw dropped", node("iptables-legacy -t raw -A PREROUTING -p tcp --dport 80 -j DROP")},
 		{"iptables-nft rule", v4, "filter", "nftables chain FORWARD of table ip filter dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
 		{"table of connections", v4, "filter", ": connection tracking dropped", func(s *scene) {

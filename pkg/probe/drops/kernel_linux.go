@@ -44,6 +44,7 @@ type (
 	rule struct {
 		_            structs.HostLayout
 		Function, Of uint64
+		Idle         uint64
 		Legacy       [32]byte
 		Chain, Table [64]byte
 	}
@@ -67,6 +68,9 @@ type objects struct {
 
 	ChainTable *ebpf.Variable `ebpf:"chain_table"`
 	ChainName  *ebpf.Variable `ebpf:"chain_name"`
+	ChainRules *ebpf.Variable `ebpf:"chain_rules"`
+	BaseChain  *ebpf.Variable `ebpf:"base_chain"`
+	BasePolicy *ebpf.Variable `ebpf:"base_policy"`
 	TableName  *ebpf.Variable `ebpf:"table_name"`
 	LegacyName *ebpf.Variable `ebpf:"xt_name"`
 }

@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -14,37 +15,38 @@ import (
 )
 
 // layouts: modules may be loaded later.
-func (o *objects) layouts() {
+func (o *objects) layouts(kernel *btf.Spec) {
+	cache := btf.NewCache()
 	for _, m := range []struct {
 		at                   *ebpf.Variable
 		module, kind, member string
 	}{
 		{o.ChainTable, "nf_tables", "nft_chain", "table"},
 		{o.ChainName, "nf_tables", "nft_chain", "name"},
+		{o.ChainRules, "nf_tables", "nft_chain", "rules"},
+		{o.BaseChain, "nf_tables", "nft_base_chain", "chain"},
+		{o.BasePolicy, "nf_tables", "nft_base_chain", "policy"},
 		{o.TableName, "nf_tables", "nft_table", "name"},
 		{o.LegacyName, "x_tables", "xt_table", "name"},
 	} {
 		var known uint32
-		if m.at.Get(&known) == nil && known == 0 {
-			_ = m.at.Set(offset(m.module, m.kind, m.member))
+		if m.at.Get(&known) != nil || known != 0 {
+			continue
+		}
+		types := kernel
+		if _, err := os.Stat("/sys/kernel/btf/" + m.module); err == nil {
+			if types, err = cache.Module(m.module); err != nil {
+				continue
+			}
+		}
+		var s *btf.Struct
+		if types == nil || types.TypeByName(m.kind, &s) != nil {
+			continue
+		}
+		if i := slices.IndexFunc(s.Members, func(of btf.Member) bool { return of.Name == m.member }); i >= 0 {
+			_ = m.at.Set(s.Members[i].Offset.Bytes())
 		}
 	}
-}
-
-func offset(module, kind, member string) uint32 {
-	types, err := btf.LoadKernelModuleSpec(module)
-	if err != nil {
-		types, err = btf.LoadKernelSpec()
-	}
-	var s *btf.Struct
-	if err != nil || types.TypeByName(kind, &s) != nil {
-		return 0
-	}
-	i := slices.IndexFunc(s.Members, func(m btf.Member) bool { return m.Name == member })
-	if i < 0 {
-		return 0
-	}
-	return s.Members[i].Offset.Bytes()
 }
 
 // callers of netfilter.
@@ -94,7 +96,7 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 	for _, one := range r.All[hook][:r.Counts[hook]] {
 		function := w.name(one.Function)
 		if starts(d.Place, nft) {
-			if function != callee {
+			if function != callee || one.Idle != 0 {
 				continue
 			}
 		} else if w.frees && starts(function, nft) || passes(function) {

@@ -11,9 +11,9 @@ volatile const __u8 has_reason = 0;
 /* Reasons differ by kernel; -1 is unknown. */
 volatile const __u32 by_netfilter = -1, by_xdp = -1, unspecified = 0, by_ingress = -1, by_egress = -1;
 /* Offsets in types of modules, which may be loaded later; 0 is unknown. */
-volatile __u32 chain_table = 0, chain_name = 0, table_name = 0, xt_name = 0;
+volatile __u32 chain_table = 0, chain_name = 0, chain_rules = 0, table_name = 0, xt_name = 0, base_chain = 0, base_policy = 0;
 
-enum { AF_INET6 = 10, IPPROTO_TCP = 6, IPPROTO_UDP = 17, DNS = 53 << 8 /* big endian */, TCP_SYN_SENT = 2,
+enum { AF_INET6 = 10, IPPROTO_TCP = 6, IPPROTO_UDP = 17, DNS = 53 << 8 /* big endian */, TCP_SYN_SENT = 2, NF_ACCEPT = 1,
 	PODS = 1024, MOST = 64, KINDS = 16 /* of a pod */, HOOKS = 5, RULES = 8, FRAMES = 12, BPF_F_NO_PREALLOC = 1 };
 
 struct sk_buff___dropped {
@@ -105,6 +105,7 @@ struct seen {
 };
 struct rule {
 	void *function, *of;
+	__u64 idle; /* a base chain without rules that accepts */
 	char legacy[32], chain[64], table[64];
 };
 /* What netfilter calls on the node, by hook. */
@@ -190,12 +191,22 @@ static __always_inline void note_rules(struct net___nf *net, __u32 six)
 		for (int i = 0; i < RULES && i < n; i++) {
 			struct rule *r = &all->all[h][i];
 			void *function = BPF_CORE_READ(e, hooks[i].hook), *of = BPF_CORE_READ(e, hooks[i].priv), *at = 0;
+			__u8 policy = 0;
+			__u64 idle;
 
-			if (function != r->function || of != r->of)
+			bpf_probe_read_kernel(&at, sizeof(at), of + chain_rules);
+			bpf_probe_read_kernel(&policy, sizeof(policy), of - base_chain + base_policy);
+			idle = base_chain && chain_rules && at == of + chain_rules && policy == NF_ACCEPT;
+			if (function != r->function || of != r->of || idle != r->idle)
 				all->changed = bpf_ktime_get_ns();
 			r->function = function;
 			r->of = of;
-			bpf_probe_read_kernel_str(r->legacy, sizeof(r->legacy), of + xt_name);
+			r->idle = idle;
+			r->legacy[0] = r->chain[0] = 0;
+			if (xt_name)
+				bpf_probe_read_kernel_str(r->legacy, sizeof(r->legacy), of + xt_name);
+			if (!chain_name || !chain_table || !table_name)
+				continue;
 			bpf_probe_read_kernel(&at, sizeof(at), of + chain_name);
 			bpf_probe_read_kernel_str(r->chain, sizeof(r->chain), at);
 			bpf_probe_read_kernel(&at, sizeof(at), of + chain_table);
