@@ -128,17 +128,25 @@ func (s *scene) program(t ebpf.ProgramType, returns int32, device string, attach
 }
 
 func (s *scene) load(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) (l link.Link) {
-	drop := asm.Instructions{asm.Mov.Imm(asm.R0, returns).WithSymbol("drop"), asm.Return()}
-	if t == ebpf.SchedCLS { // not what neighbors ask
-		const etherType, v4, v6 = 12, 14 + 9, 14 + 6
-		drop = slices.Concat(asm.Instructions{
-			asm.Mov.Reg(asm.R6, asm.R1),
-			asm.LoadAbs(etherType, asm.Half), asm.JEq.Imm(asm.R0, unix.ETH_P_IP, "v4"), asm.JNE.Imm(asm.R0, unix.ETH_P_IPV6, "pass"),
-			asm.LoadAbs(v6, asm.Byte), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"), asm.Ja.Label("pass"),
-			asm.LoadAbs(v4, asm.Byte).WithSymbol("v4"), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"),
-			asm.Mov.Imm(asm.R0, 0).WithSymbol("pass"), asm.Return(),
-		}, drop)
+	// Only TCP, not what neighbors ask. Ether types are as little-endian CPUs read them.
+	const etherType, v4, v6, pass = 12, 14 + 9, 14 + 6, 2
+	load, passes := func(at int32, size asm.Size) asm.Instruction { return asm.LoadMem(asm.R0, asm.R2, int16(at), size) }, int32(pass)
+	drop := asm.Instructions{
+		asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), asm.LoadMem(asm.R3, asm.R1, 4, asm.Word),
+		asm.Mov.Reg(asm.R4, asm.R2), asm.Add.Imm(asm.R4, v4+1), asm.JGT.Reg(asm.R4, asm.R3, "pass"),
 	}
+	ip, ip6 := int32(0x0008), int32(0xdd86)
+	if t == ebpf.SchedCLS {
+		load, passes, ip, ip6 = asm.LoadAbs, 0, unix.ETH_P_IP, unix.ETH_P_IPV6
+		drop = asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+	}
+	drop = append(drop,
+		load(etherType, asm.Half), asm.JEq.Imm(asm.R0, ip, "v4"), asm.JNE.Imm(asm.R0, ip6, "pass"),
+		load(v6, asm.Byte), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"), asm.Ja.Label("pass"),
+		load(v4, asm.Byte).WithSymbol("v4"), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"),
+		asm.Mov.Imm(asm.R0, passes).WithSymbol("pass"), asm.Return(),
+		asm.Mov.Imm(asm.R0, returns).WithSymbol("drop"), asm.Return(),
+	)
 	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{Name: "drop_all", Type: t, License: "GPL", Instructions: drop}))(s.node)
 	harness.Check(s.node, harness.Within(s.node.path, func() error {
 		i, err := net.InterfaceByName(device)
