@@ -18,16 +18,16 @@ type Look struct {
 	Found       *Found `json:"found,omitempty"`
 	// NetNS is empty in older recordings.
 	NetNS Namespace `json:"netns,omitzero"`
-	// Connected means that the pod's first connection came before.
+	// Connected means that the first connection came.
 	Connected bool `json:"connected,omitempty"`
-	// Tries is nil if the pod's network namespace was not found.
+	// Tries is nil without the pod's namespace.
 	Tries     *Tries     `json:"tries,omitempty"`
 	Obstacles []Obstacle `json:"obstacles,omitempty"`
 	// most first
 	Drops []Drop `json:"drops,omitempty"`
 }
 
-// Drop is packets of a pod's waiting connection or DNS query, dropped by one function of the kernel.
+// Drop is packets of a waiting pod, dropped by one kernel function.
 type Drop struct {
 	// Reason is without SKB_DROP_REASON_; empty before Linux 5.17.
 	Reason string `json:"reason,omitempty"`
@@ -38,6 +38,12 @@ type Drop struct {
 	Device string `json:"device,omitempty"`
 	Peer   string `json:"peer,omitempty"`
 	Count  uint64 `json:"count"`
+	// Hook is netfilter's; one of Chains dropped.
+	Hook   string  `json:"hook,omitempty"`
+	Chains []Chain `json:"chains,omitempty"`
+	// Program is the only one there.
+	Program   string `json:"program,omitempty"`
+	ProgramID uint32 `json:"program_id,omitempty"`
 }
 
 // Doer returns nothing, because cniscope looked.
@@ -56,13 +62,13 @@ type Tries struct {
 	Silent []string `json:"silent,omitempty"`
 }
 
-// Unanswered reports whether packets of the pod had no answer.
+// Unanswered reports whether packets had no answer.
 func (t *Tries) Unanswered() bool { return t != nil && (t.SYNs > 0 || t.Asked > t.Answered) }
 
 // ObstacleKind is the kind of an Obstacle.
 type ObstacleKind string
 
-// Kinds of obstacles. Those of one pod are things that its ADD set and that the node lacks, or a changed MAC address.
+// Kinds of obstacles. Those of one pod are lost things of its ADD, or a changed MAC address.
 const (
 	ObstacleSwitch ObstacleKind = "switch" // a sysctl of forwarding is 0
 	ObstacleTable  ObstacleKind = "table"  // a kernel table is full
@@ -87,9 +93,9 @@ type Obstacle struct {
 	Chain *Chain `json:"chain,omitempty"`
 }
 
-// Chain is a base chain of forwarded packets whose policy is drop.
+// Chain is a base chain.
 type Chain struct {
-	// Backend is "nftables" or "iptables-legacy".
+	// Backend is "nftables", "iptables-legacy" or "conntrack".
 	Backend string `json:"backend"`
 	Family  string `json:"family"`
 	Table   string `json:"table"`

@@ -21,7 +21,7 @@ import (
 const (
 	// watched is as long as the timeline waits.
 	watched = time.Minute
-	// pace is the least time between looks without a late connection: a burst of pods shares one.
+	// pace is the least time between looks without a late connection.
 	pace = time.Second
 	// breath is the least time between looks for failed calls.
 	breath = 100 * time.Millisecond

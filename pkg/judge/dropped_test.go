@@ -21,6 +21,21 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		back   = event.Drop{Reason: "IP_INNOROUTES", Place: "ip_error", Device: "eth1", Peer: "10.96.0.10:443", Count: 1, Back: true}
 		inPod  = event.Drop{Reason: "NETFILTER_DROP", Place: "nft_do_chain", Peer: "10.96.0.10:443", Count: 2, InPod: true}
 	)
+	placed := func(d event.Drop, hook string, chains ...event.Chain) event.Drop {
+		d.Hook, d.Chains = hook, chains
+		return d
+	}
+	by := func(d event.Drop, program string) event.Drop {
+		d.Program, d.ProgramID = program, 7
+		return d
+	}
+	var (
+		firewalld = event.Chain{Backend: "nftables", Family: "inet", Table: "firewalld", Name: "filter_FORWARD"}
+		legacy    = event.Chain{Backend: "iptables-legacy", Family: "ip6", Table: "filter", Name: "FORWARD"}
+		tracking  = event.Chain{Backend: "conntrack", Family: "ip", Name: "prerouting"}
+		ofX       = event.Chain{Backend: "nftables", Family: "ip", Table: "t", Name: "x"}
+		hostile   = event.Chain{Backend: "nftables", Family: "ip", Table: "t;reboot", Name: "x"}
+	)
 	policy := func(backend string, rules int) event.Obstacle {
 		return event.Obstacle{Kind: event.ObstaclePolicy, Name: backend + " x", Chain: &event.Chain{Backend: backend, Family: "ip", Table: "t", Name: "x", Rules: rules}}
 	}
@@ -41,6 +56,17 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		"nftables in the pod":                    {some(inPod), nil, LateFilter, true, []string{": nftables dropped 2 packets to 10.96.0.10:443 in the pod ("}, "nft list ruleset"},
 		"its policy":                             {some(nft), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x is drop, and it has no rule; the kernel", "; nftables dropped 3 packets"}, "policy accept"},
 		"another's policy":                       {some(nft), []event.Obstacle{policy("iptables-legacy", 0)}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
+		"nftables' chain":                        {some(placed(nft, "forward", firewalld)), nil, LateFilter, true, []string{": nftables chain filter_FORWARD of table inet firewalld dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); the kernel"}, "nft list table inet firewalld"},
+		"one of nftables' chains":                {some(placed(nft, "forward", firewalld, ofX)), nil, LateFilter, true, []string{": nftables chain filter_FORWARD of table inet firewalld or nftables chain x of table ip t dropped 3"}, "nft list ruleset"},
+		"a table with a hostile name":            {some(placed(nft, "forward", hostile)), nil, LateFilter, true, []string{": nftables chain x of table ip t;reboot dropped 3"}, "find the rule by nft list ruleset"},
+		"nftables' hook":                         {some(placed(inPod, "output")), nil, LateFilter, true, []string{": nftables at hook output dropped 2 packets"}, "nft list ruleset"},
+		"the chain's policy":                     {some(placed(nft, "forward", ofX)), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x", "; nftables chain x of table ip t dropped"}, "policy accept"},
+		"another chain's policy":                 {some(placed(nft, "forward", firewalld)), []event.Obstacle{policy("nftables", 0)}, LateFilter, true, []string{": nftables chain filter_FORWARD"}, "nft list table inet firewalld"},
+		"a legacy chain":                         {some(placed(hook, "forward", legacy)), []event.Obstacle{table("connection tracking")}, LateFilter, true, []string{": ip6tables-legacy chain FORWARD of table filter dropped 3 packets" + to}, "ip6tables-legacy -t filter -S"},
+		"connection tracking":                    {some(placed(hook, "prerouting", tracking)), []event.Obstacle{table("connection tracking")}, LateTable, true, []string{": the kernel's table of connection tracking is full", "; connection tracking dropped 3"}, "net.x=18"},
+		"connection tracking with room":          {some(placed(hook, "prerouting", tracking)), []event.Obstacle{policy("iptables-legacy", 0)}, LateFilter, false, []string{": connection tracking dropped 3"}, "conntrack -S"},
+		"a program":                              {some(by(drop("TC_INGRESS", "__netif_receive_skb_core", 3), "cil_from_container")), nil, LateProgram, true, []string{": Cilium's program cil_from_container (id 7) at the tc ingress of eth1 dropped 3"}, "bpftool prog show id 7"},
+		"an XDP program":                         {some(by(drop("XDP", "do_xdp_generic", 3), "ddos")), nil, LateProgram, true, []string{": XDP program ddos (id 7) on eth1 dropped 3"}, "bpftool prog show id 7"},
 		"netfilter":                              {some(hook), nil, LateFilter, false, []string{": netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables) dropped 3 packets" + to}, "iptables-legacy-save"},
 		"before Linux 5.17":                      {some(drop("", "nf_hook_slow", 3)), nil, LateFilter, false, []string{"dropped 3 packets" + to + " (nf_hook_slow)"}, "iptables-legacy-save"},
 		"a place alone":                          {some(drop("", "ip_rcv_finish_core", 3)), nil, LateUnanswered, true, []string{": the kernel repeated a SYN 3 times without an answer; the kernel dropped 3 packets" + to + " (ip_rcv_finish_core)"}, ""},

@@ -102,7 +102,8 @@ type dropKind struct {
 	reasons, places []string
 	at              string
 	by, remedy      string
-	vague           bool // ambiguous
+	vague           bool          // ambiguous
+	chains          []event.Chain // none: any
 }
 
 func (k *dropKind) is(d event.Drop) bool {
@@ -128,7 +129,10 @@ const (
 func dropKinds() []dropKind {
 	netfilter := []string{"NETFILTER_DROP"}
 	return []dropKind{
-		{cause: LateFilter, reasons: netfilter, at: "nft_do_chain", by: "nftables", remedy: allow + "nft list ruleset"},
+		{
+			cause: LateFilter, reasons: netfilter, at: "nft_do_chain", by: "nftables", remedy: allow + "nft list ruleset",
+			chains: []event.Chain{{Backend: "nftables"}},
+		},
 		{
 			cause: LateFilter, reasons: netfilter, places: []string{"nf_hook_slow"}, vague: true,
 			by:     "netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables)",
@@ -185,10 +189,12 @@ func dropKinds() []dropKind {
 func (k *dropKind) fits(o event.Obstacle) bool {
 	switch o.Kind {
 	case event.ObstaclePolicy:
-		return k.cause == LateFilter && (k.by != "nftables" || o.Chain.Backend == k.by)
+		return k.cause == LateFilter && k.may(func(c event.Chain) bool {
+			return c.Backend == o.Chain.Backend && (c.Name == "" || c.Table == o.Chain.Table && c.Name == o.Chain.Name)
+		})
 	case event.ObstacleTable:
 		if o.Name == "connection tracking" {
-			return k.cause == LateFilter && k.by != "nftables"
+			return k.cause == LateFilter && k.may(ofConntrack)
 		}
 		return k.cause == LateTable || k.cause == LateNoNeighbour
 	case event.ObstacleSwitch:
@@ -197,16 +203,67 @@ func (k *dropKind) fits(o event.Obstacle) bool {
 	return true
 }
 
+func (k *dropKind) may(is func(event.Chain) bool) bool {
+	return len(k.chains) == 0 || slices.ContainsFunc(k.chains, is)
+}
+
+func ofConntrack(c event.Chain) bool { return c.Backend == "conntrack" }
+
 func kindOf(d event.Drop) *dropKind {
 	if d.Place == "ip_error" && d.Reason == unspecified { // its other errors have reasons
 		return &dropKind{cause: LateBlackhole, by: "a blackhole route", remedy: blackholes}
 	}
 	for _, k := range dropKinds() {
 		if k.is(d) {
+			k.place(d)
 			return &k
 		}
 	}
 	return nil
+}
+
+func (k *dropKind) place(d event.Drop) {
+	switch {
+	case k.cause == LateProgram && d.ProgramID != 0:
+		name := fmt.Sprintf("program %s (id %d)", d.Program, d.ProgramID)
+		if strings.HasPrefix(d.Program, "cil_") {
+			name = "Cilium's " + name
+		}
+		k.by = strings.NewReplacer("a program or filter", name, "an XDP program", "XDP "+name).Replace(k.by)
+		k.remedy = fmt.Sprintf("read the log of its agent; bpftool prog show id %d says when it was loaded", d.ProgramID)
+	case k.cause != LateFilter:
+	case len(d.Chains) > 0:
+		var all []string
+		for _, c := range d.Chains {
+			all = append(all, chainName(c))
+		}
+		k.chains, k.by = d.Chains, strings.Join(all, " or ")
+		if c := d.Chains[0]; len(d.Chains) == 1 && !ofConntrack(c) {
+			k.vague, k.remedy = false, allow+ruleList(c)
+		}
+	case d.Hook != "":
+		k.by += " at hook " + d.Hook
+	}
+}
+
+func chainName(c event.Chain) string {
+	switch {
+	case ofConntrack(c):
+		return "connection tracking"
+	case c.Backend == "nftables":
+		return fmt.Sprintf("nftables chain %s of table %s %s", c.Name, c.Family, c.Table)
+	}
+	return fmt.Sprintf("%stables-legacy chain %s of table %s", c.Family, c.Name, c.Table)
+}
+
+func ruleList(c event.Chain) string {
+	switch {
+	case !plainName.MatchString(c.Table):
+		return "nft list ruleset"
+	case c.Backend == "nftables":
+		return fmt.Sprintf("nft list table %s %s", c.Family, c.Table)
+	}
+	return fmt.Sprintf("%stables-legacy -t %s -S", c.Family, c.Table)
 }
 
 func dropped(c model.Connected) (main *dropKind, clauses []string) {

@@ -50,7 +50,7 @@ type Metrics struct {
 	outcomes, verdicts, spent, hung, slow, unusual, operations, lost *prometheus.CounterVec
 	features, changed                                                *prometheus.GaugeVec
 	lag                                                              prometheus.Gauge
-	gaps                                                             prometheus.Histogram
+	gaps, connected                                                  prometheus.Histogram
 	readiness                                                        readiness
 	pluginNames, commandNames, sayings                               text.Names
 }
@@ -105,6 +105,11 @@ func New(o Options) *Metrics {
 			Help:    "Time between ticks while an operation is in progress: normally 50 to 100 ms, below 0.25 s on an overloaded node.",
 			Buckets: gapBuckets,
 		}),
+		connected: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "first_connection_seconds",
+			Help:    "Time from a kept ADD's end to the pod's first TCP connection, up to 60 s: its network is ready.",
+			Buckets: callBuckets,
+		}),
 		features: gauge("feature_up",
 			"Whether an enabled feature is available (1) or not (0).", "feature"),
 	}
@@ -116,7 +121,8 @@ func New(o Options) *Metrics {
 	build.Set(1)
 	m.registry.MustRegister(
 		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed,
-		m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
+		m.operations, m.lost, m.lag, m.gaps, m.connected, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits,
+		build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -157,6 +163,10 @@ func (m *Metrics) Result(r pipeline.Result) {
 		m.hung.WithLabelValues(commandOf(r.Command)).Inc()
 	case *pipeline.Judged:
 		m.judged(r)
+	case *pipeline.Connected:
+		if !r.Never {
+			observe(m.connected, time.Duration(r.At-r.End), nil)
+		}
 	}
 }
 
@@ -181,6 +191,9 @@ func (m *Metrics) judged(r *pipeline.Judged) {
 			add(m.verdicts.WithLabelValues(command, cause), 1, seen)
 		}
 		m.spent.WithLabelValues(command, cause).Add(verdict.Took.Seconds())
+		if call.First != nil && seen != nil {
+			observe(m.connected, time.Duration(max(0, call.First.At-call.End)), seen)
+		}
 		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
 		for _, run := range call.Runs {
 			run.Walk(func(im *model.Image) { m.image(im, r.Judgement, seen) })

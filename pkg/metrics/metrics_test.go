@@ -73,6 +73,14 @@ func TestCountedBeforeSampling(t *testing.T) {
 	harness.Equal(t, counts(thresholds), counts(nothing), "with everything kept, and with nothing")
 }
 
+func TestFirstConnectionsAreTimedIfTheyCame(t *testing.T) {
+	m := newTest(nil)
+	for _, never := range []bool{false, true} {
+		m.Result(&pipeline.Connected{Connected: model.Connected{End: 1e9, At: 4e9, Never: never}})
+	}
+	harness.Says(t, ours(scrape(t, m.Handler())), "cniscope_first_connection_seconds_sum 3.0\ncniscope_first_connection_seconds_count 1\n")
+}
+
 // Decisions sum up to all operations, and exemplars name exported traces.
 func TestDecisionsAndExemplars(t *testing.T) {
 	m := newTest(nil)

@@ -14,7 +14,7 @@ var kernels = []kernel{
 		"network namespace cookie",
 		"waits for the kernel's own locks, who has them",
 		"tracepoints: lock contention",
-		"tracepoint: netlink extack", byFunctions,
+		"tracepoint: netlink extack", "who dropped packets", byFunctions,
 	}},
 	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}}, // has the deadlock
 	{name: "6.12", image: "trixie-amd64"},
@@ -62,7 +62,7 @@ const lockdown = "lockdown=confidentiality"
 var withoutInside = []string{
 	byFunctions, "sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
-	"connections, who answers", "connections refused", "first connection of a pod",
+	"connections, who answers", "connections refused", "first connection of a pod", "who dropped packets",
 }
 
 type kernel struct {

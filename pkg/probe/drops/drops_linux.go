@@ -37,6 +37,7 @@ const (
 type Watch struct {
 	reasons map[uint32]string
 	errors  bool // routes' errors have reasons (5.19)
+	frees   bool // nftables does
 	wake    chan struct{}
 
 	mu      sync.Mutex
@@ -51,7 +52,7 @@ type Watch struct {
 func Open(node uint32) (_ *Watch, err error) {
 	w := &Watch{
 		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
-		names: new(symbols.Table),
+		names: new(symbols.Table), frees: nftFrees(),
 	}
 	defer func() {
 		if err != nil {
@@ -80,9 +81,10 @@ func Open(node uint32) (_ *Watch, err error) {
 		return nil, fmt.Errorf("the names of kernel functions need Linux 5.14: %w", err)
 	}
 	_ = rlimit.RemoveMemlock()
-	if err := w.objects.load(node, len(w.reasons) > 0); err != nil {
+	if err := w.objects.load(node, w.reasons); err != nil {
 		return nil, err
 	}
+	w.objects.layouts(types)
 	if w.attach(true); w.drop == nil {
 		return nil, errors.New("the kernel refuses BPF programs at its tracepoint kfree_skb")
 	}
@@ -217,6 +219,7 @@ func (w *Watch) tend(now int64) (follows bool) {
 func (w *Watch) attach(on bool) {
 	switch {
 	case on && w.drop == nil:
+		w.objects.layouts(nil)
 		w.drop, _ = link.AttachTracing(link.TracingOptions{Program: w.objects.OnDrop})
 	case !on && w.drop != nil:
 		_ = w.drop.Close()
@@ -240,11 +243,16 @@ func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
 		case d.Reason == 0 || reason == "NOT_SPECIFIED" && !w.errors:
 			reason = ""
 		}
-		all = append(all, event.Drop{
-			Reason: reason, Place: w.names.Name(clock.Monotonic(), d.Place), Back: d.Back != 0, InPod: d.Inside != 0,
+		one := event.Drop{
+			Reason: reason, Place: w.name(d.Place), Back: d.Back != 0, InPod: d.Inside != 0,
 			Device: text.Clean(unix.ByteSliceToString(d.Device[:]), text.Bound), Peer: s.Other.String(),
 			Count: uint64(s.Count),
-		})
+		}
+		if s.Programs == 1 {
+			one.Program, one.ProgramID = w.program(s.Code), s.Program
+		}
+		w.filtered(&one, s)
+		all = append(all, one)
 	})
 	slices.SortFunc(all, func(a, b event.Drop) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
@@ -252,10 +260,14 @@ func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
 	return all[:min(len(all), most)]
 }
 
-func (f flow) String() string {
+func (w *Watch) name(address uint64) string { return w.names.Name(clock.Monotonic(), address) }
+
+func (f flow) addr() netip.Addr {
 	var b [16]byte
 	for i, word := range f.Address {
 		binary.NativeEndian.PutUint32(b[4*i:], word)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), f.Port<<8|f.Port>>8).String()
+	return netip.AddrFrom16(b).Unmap()
 }
+
+func (f flow) String() string { return netip.AddrPortFrom(f.addr(), f.Port<<8|f.Port>>8).String() }

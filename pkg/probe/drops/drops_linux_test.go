@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/clock"
@@ -80,8 +82,8 @@ func (s *space) join(own string, to *space, other string, network int) {
 		if in == s {
 			host = 2
 		}
-		in.run(fmt.Sprintf("ip addr add 10.99.%d.%d/24 dev %s", network, host, end), fmt.Sprintf("ip addr add fd99:%d::%d/64 nodad dev %s", network, host, end),
-			"ip link set "+end+" up")
+		in.batch(fmt.Sprintf("addr add 10.99.%d.%d/24 dev %s", network, host, end), fmt.Sprintf("addr add fd99:%d::%d/64 nodad dev %s", network, host, end),
+			"link set "+end+" up")
 	}
 }
 
@@ -98,10 +100,9 @@ func newScene(t *testing.T) *scene {
 	s.server.join("eth0", s.node, "out", 1)
 	for _, one := range []*space{s.pod, s.server} {
 		network := map[*space]int{s.pod: 0, s.server: 1}[one]
-		one.run(fmt.Sprintf("ip route add default via 10.99.%d.1", network), fmt.Sprintf("ip route add default via fd99:%d::1", network))
+		one.batch(fmt.Sprintf("route add default via 10.99.%d.1", network), fmt.Sprintf("route add default via fd99:%d::1", network))
 	}
-	s.node.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
-	s.node.run("sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.pod.rp_filter=0")
+	s.node.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.pod.rp_filter=0")
 	for _, peer := range []string{"10.99.1.2:9", "[fd99:1::2]:9"} { // the neighbors know each other
 		harness.Check(t, harness.Within(s.pod.path, func() error {
 			if _, err := net.Dial("tcp", peer); !errors.Is(err, unix.ECONNREFUSED) {
@@ -119,55 +120,67 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// try connects, or sends datagrams that are too large for small links, until the test ends.
-func (s *space) try(network, address string) {
-	ctx := s.Context()
-	once := func() error {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if udp, is := c.(*net.UDPConn); is {
-			raw := harness.Must(udp.SyscallConn())(s)
-			_ = raw.Control(func(fd uintptr) {
-				_ = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
-				_ = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
-			})
-			_, err = udp.Write(make([]byte, 1400))
-		}
-		return err
-	}
-	go func() {
-		for ctx.Err() == nil {
-			_ = harness.Within(s.path, once)
-			<-time.After(100 * time.Millisecond)
-		}
-	}()
-}
-
 // program attaches a program that returns a number to an interface of the node.
 func (s *scene) program(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) {
-	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "drop_all", Type: t, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, returns), asm.Return()},
-	}))(s.node)
+	if l := s.load(t, returns, device, attach); l != nil {
+		s.node.Cleanup(func() { l.Close() })
+	}
+}
+
+func (s *scene) load(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) (l link.Link) {
+	// Only TCP, not what neighbors ask. Ether types are as little-endian CPUs read them.
+	const etherType, v4, v6, pass = 12, 14 + 9, 14 + 6, 2
+	load, passes := func(at int32, size asm.Size) asm.Instruction { return asm.LoadMem(asm.R0, asm.R2, int16(at), size) }, int32(pass)
+	drop := asm.Instructions{
+		asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), asm.LoadMem(asm.R3, asm.R1, 4, asm.Word),
+		asm.Mov.Reg(asm.R4, asm.R2), asm.Add.Imm(asm.R4, v4+1), asm.JGT.Reg(asm.R4, asm.R3, "pass"),
+	}
+	ip, ip6 := int32(0x0008), int32(0xdd86)
+	if t == ebpf.SchedCLS {
+		load, passes, ip, ip6 = asm.LoadAbs, 0, unix.ETH_P_IP, unix.ETH_P_IPV6
+		drop = asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+	}
+	drop = append(drop,
+		load(etherType, asm.Half), asm.JEq.Imm(asm.R0, ip, "v4"), asm.JNE.Imm(asm.R0, ip6, "pass"),
+		load(v6, asm.Byte), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"), asm.Ja.Label("pass"),
+		load(v4, asm.Byte).WithSymbol("v4"), asm.JEq.Imm(asm.R0, unix.IPPROTO_TCP, "drop"),
+		asm.Mov.Imm(asm.R0, passes).WithSymbol("pass"), asm.Return(),
+		asm.Mov.Imm(asm.R0, returns).WithSymbol("drop"), asm.Return(),
+	)
+	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{Name: "drop_all", Type: t, License: "GPL", Instructions: drop}))(s.node)
 	harness.Check(s.node, harness.Within(s.node.path, func() error {
 		i, err := net.InterfaceByName(device)
-		if err != nil {
-			return err
-		}
-		l, err := attach(p, i.Index)
 		if err == nil {
-			s.node.Cleanup(func() { l.Close() })
+			l, err = attach(p, i.Index)
 		}
 		return err
 	}))
+	return l
 }
 
 func (s *scene) tc(device string, at ebpf.AttachType) {
 	const shot = 2 // TC_ACT_SHOT
 	s.program(ebpf.SchedCLS, shot, device, func(p *ebpf.Program, i int) (link.Link, error) {
 		return link.AttachTCX(link.TCXOptions{Interface: i, Program: p, Attach: at})
+	})
+}
+
+// filter attaches filters as before Linux 6.6.
+func (s *scene) filter(device string, parent uint32, filters int) {
+	s.program(ebpf.SchedCLS, 2, device, func(p *ebpf.Program, i int) (link.Link, error) {
+		on := netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
+		if err := netlink.QdiscAdd(&netlink.Clsact{QdiscAttrs: on}); err != nil {
+			return nil, err
+		}
+		for n := range filters {
+			if err := netlink.FilterAdd(&netlink.BpfFilter{
+				FilterAttrs: netlink.FilterAttrs{LinkIndex: i, Parent: parent, Protocol: unix.ETH_P_ALL, Priority: uint16(1 + n)},
+				Fd:          p.FD(), Name: "drop_all", DirectAction: true,
+			}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
 	})
 }
 
@@ -236,17 +249,21 @@ func TestWhoDroppedIt(t *testing.T) {
 		says       string
 		on         func(*scene)
 	}{
-		{"nft rule", v4, "filter", "nftables dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
-		{"nft rule in the pod", v6, "filter", "in the pod (NETFILTER_DROP in nft_do_chain)", func(s *scene) {
+		{"nft rule", v4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
+		{"nft rule in the pod", v6, "filter", ": nftables at hook output dropped", func(s *scene) {
 			s.pod.run("nft 'add table inet np; add chain inet np out { type filter hook output priority 0; policy drop; }'")
 		}},
-		{"nft policy", v6, "filter", "nftables dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
+		{"nft policy", v6, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
 		{"nft answers", v4, "filter", "from 10.99.1.2:80 on the node", node("nft '" + filter + "add rule inet np fw tcp sport 80 drop'")},
-		{"nft DNS", dns4, "filter", "nftables dropped", node("nft '" + filter + "add rule inet np fw udp dport 53 drop'")},
-		{"iptables-legacy rule", v4, "filter", "netfilter (a rule of iptables-legacy", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
-		{"ip6tables-legacy policy", v6, "filter", "netfilter (a rule of iptables-legacy", node("ip6tables-legacy -P FORWARD DROP")},
-		{"iptables-nft rule", v4, "filter", "nftables dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
-		{"table of connections", v4, "filter", "or connection tracking", func(s *scene) {
+		{"nft DNS", dns4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add rule inet np fw udp dport 53 drop'")},
+		{"iptables-legacy rule", v4, "filter", ": iptables-legacy chain FORWARD of table filter dropped", node("iptables-legacy -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"ip6tables-legacy policy", v6, "filter", ": ip6tables-legacy chain FORWARD of table filter dropped", node("ip6tables-legacy -P FORWARD DROP")},
+		{"nft in two families", v4, "filter", "nftables chain fw of table inet np dropped", node("iptables-nft -A FORWARD -j ACCEPT", "nft '"+filter+"add rule inet np fw tcp dport 80 drop'")},
+		{"nft in two chains", v6, "filter", "nftables chain fw of table inet np or nftables chain late of table inet np dropped", node("nft '" + filter + "add rule inet np fw tcp dport 80 drop; add chain inet np late { type filter hook forward priority 1; }; add rule inet np late accept'")},
+		{"nft beside an idle chain", v4, "filter", ": nftables chain fw of table inet np dropped", node("nft '" + filter + "add rule inet np fw tcp dport 80 drop; add chain inet np late { type filter hook forward priority 1; }'")},
+		{"iptables-legacy, raw", v4, "filter", "iptables-legacy chain PREROUTING of table raw dropped", node("iptables-legacy -t raw -A PREROUTING -p tcp --dport 80 -j DROP")},
+		{"iptables-nft rule", v4, "filter", "nftables chain FORWARD of table ip filter dropped", node("iptables-nft -A FORWARD -p tcp --dport 80 -j DROP")},
+		{"table of connections", v4, "filter", ": connection tracking dropped", func(s *scene) {
 			s.node.run("nft '" + filter + "add rule inet np fw ct state new accept'")
 			s.node.fillConnections()
 		}},
@@ -260,10 +277,12 @@ func TestWhoDroppedIt(t *testing.T) {
 		{"forwarding", v6, "forwarding", "forwarding on pod is off or", node("sysctl -qw net.ipv6.conf.all.forwarding=0")},
 		{"MTU", dns4, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
 		{"MTU, IPv6", dns6, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
-		{"tc", v4, "program", "at the tc ingress of pod dropped", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
-		{"tc, IPv6", v6, "program", "at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
-		{"XDP", v4, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
-		{"XDP, IPv6", v6, "program", "an XDP program on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
+		{"tc", v4, "program", "program drop_all (id ", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
+		{"tc, IPv6", v6, "program", ") at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
+		{"tc filter", v4, "program", "program drop_all (id ", func(s *scene) { s.filter("pod", netlink.HANDLE_MIN_INGRESS, 1) }},
+		{"tc filters, IPv6", v6, "program", "a program or filter at the tc egress of out dropped", func(s *scene) { s.filter("out", netlink.HANDLE_MIN_EGRESS, 2) }},
+		{"XDP", v4, "program", ": XDP program drop_all (id ", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
+		{"XDP, IPv6", v6, "program", ") on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
 	}
 	var scenes []*scene
 	for _, c := range cases {
@@ -274,7 +293,7 @@ func TestWhoDroppedIt(t *testing.T) {
 			network = "udp"
 			s.Asks(s.pod.Namespace)
 		}
-		s.pod.try(network, c.peer)
+		s.pod.talk(t.Context(), network, c.peer)
 		scenes = append(scenes, s)
 	}
 	for i, c := range cases {
@@ -305,9 +324,9 @@ func TestOnlyThePodsOwnPacketsAreTold(t *testing.T) {
 	const drop = "nft 'add table inet np; add chain inet np out { type filter hook HOOK priority 0; policy drop; }'"
 	s.node.run(strings.Replace(drop, "HOOK", "forward", 1))
 	s.forger.run(strings.Replace(drop, "HOOK", "postrouting", 1))
-	s.pod.try("tcp", "10.99.1.2:80")
-	s.other.try("tcp", "10.99.1.2:81")
-	s.forger.try("tcp", "10.99.1.2:82")
+	s.pod.talk(t.Context(), "tcp", "10.99.1.2:80")
+	s.other.talk(t.Context(), "tcp", "10.99.1.2:81")
+	s.forger.talk(t.Context(), "tcp", "10.99.1.2:82")
 	harness.Eventually(t, func() error {
 		seen := s.Seen(s.pod.Namespace)
 		if len(seen) == 0 || seen[0].Count < 3 {
@@ -331,7 +350,7 @@ func TestAPodThatFloods(t *testing.T) {
 	s := newScene(t)
 	s.node.run("ip link set pod down", "ip link set pod name \"$(printf 'a\\033[1m;$(x)')\" up", "nft 'add table inet np; add chain inet np fw { type filter hook forward priority 0; policy drop; }'")
 	for i := range 3 * most * most {
-		s.pod.try("tcp", fmt.Sprintf("10.99.1.%d:%d", 2+i%100, 1+i))
+		s.pod.talk(t.Context(), "tcp", fmt.Sprintf("10.99.1.%d:%d", 2+i%100, 1+i))
 	}
 	count := func(m *ebpf.Map) (n int) {
 		kernel.Each(m, func(*flow, *uint64) { n++ })
@@ -360,6 +379,26 @@ func TestAPodThatFloods(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// 1024 pods that flood leave room for one another.
+func TestAFloodTakesNoRoomFromOthers(t *testing.T) {
+	harness.Root(t)
+	w := harness.Must(Open(1))(t)
+	t.Cleanup(w.Close)
+	for pod := range uint64(1024) {
+		key := pod + 1
+		w.Follow(event.Namespace{Key: strconv.FormatUint(key, 10)}, []string{fmt.Sprintf("10.%d.%d.1", pod>>8, pod&255), "fd::" + strconv.FormatUint(key, 16)}, math.MaxInt64)
+		for i := range uint16(64) {
+			harness.Check(t, w.objects.Flows.Update(flow{Address: [4]uint32{uint32(key)}, Port: i, Protocol: unix.IPPROTO_TCP}, key, ebpf.UpdateNoExist))
+		}
+		for i := range uint64(16) {
+			harness.Check(t, w.objects.Drops.Update(drop{Pod: key, Place: i}, seen{Count: 1}, ebpf.UpdateNoExist))
+		}
+	}
+	harness.Equal(t, len(w.Seen(event.Namespace{Key: "1024"})), most, "drops of the last pod")
+	w.Forget(event.Namespace{Key: "1024"})
+	harness.Equal(t, len(w.Seen(event.Namespace{Key: "1024"})), 0, "drops of a pod that is forgotten")
 }
 
 func TestDropsAreObservedOnlyWhileAPodWaits(t *testing.T) {

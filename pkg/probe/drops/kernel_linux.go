@@ -35,11 +35,28 @@ type (
 		Device       [16]byte
 	}
 	seen struct {
-		_     structs.HostLayout
-		Count uint32
-		Other flow
+		_                        structs.HostLayout
+		Count, Programs, Program uint32
+		Other                    flow
+		Code, Began              uint64
+		Stack                    [12]uint64
+	}
+	rule struct {
+		_            structs.HostLayout
+		Function, Of uint64
+		Idle         uint64
+		Legacy       [32]byte
+		Chain, Table [64]byte
+	}
+	rules struct {
+		_       structs.HostLayout
+		Changed uint64
+		Counts  [hooks + 1]uint32
+		All     [hooks][8]rule
 	}
 )
+
+const hooks = 5
 
 type objects struct {
 	OnAgain *ebpf.Program `ebpf:"on_again"`
@@ -47,19 +64,41 @@ type objects struct {
 	Pods    *ebpf.Map     `ebpf:"pods"`
 	Flows   *ebpf.Map     `ebpf:"flows"`
 	Drops   *ebpf.Map     `ebpf:"drops"`
+	Rules   *ebpf.Map     `ebpf:"rules"`
+
+	ChainTable *ebpf.Variable `ebpf:"chain_table"`
+	ChainName  *ebpf.Variable `ebpf:"chain_name"`
+	ChainRules *ebpf.Variable `ebpf:"chain_rules"`
+	BaseChain  *ebpf.Variable `ebpf:"base_chain"`
+	BasePolicy *ebpf.Variable `ebpf:"base_policy"`
+	TableName  *ebpf.Variable `ebpf:"table_name"`
+	LegacyName *ebpf.Variable `ebpf:"xt_name"`
 }
 
-func (o *objects) load(node uint32, reasons bool) error {
+func (o *objects) load(node uint32, reasons map[uint32]string) error {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(spec.Variables["node_net"].Set(node), spec.Variables["has_reason"].Set(reasons)); err != nil {
+	v := spec.Variables
+	if err := errors.Join(v["node_net"].Set(node), v["has_reason"].Set(len(reasons) > 0)); err != nil {
 		return err
+	}
+	names := map[string]string{
+		"NETFILTER_DROP": "by_netfilter", "XDP": "by_xdp", "TC_INGRESS": "by_ingress", "TC_EGRESS": "by_egress",
+		"NOT_SPECIFIED": "unspecified",
+	}
+	for number, reason := range reasons {
+		if name := names[reason]; name != "" {
+			if err := v[name].Set(number); err != nil {
+				return err
+			}
+		}
 	}
 	return spec.LoadAndAssign(o, nil)
 }
 
 func (o *objects) close() error {
-	return errors.Join(o.OnAgain.Close(), o.OnDrop.Close(), o.Pods.Close(), o.Flows.Close(), o.Drops.Close())
+	return errors.Join(o.OnAgain.Close(), o.OnDrop.Close(),
+		o.Pods.Close(), o.Flows.Close(), o.Drops.Close(), o.Rules.Close())
 }

@@ -60,6 +60,7 @@ var features = []feature{
 	{"connections, who answers", connections},
 	{"connections refused", refusals},
 	{"first connection of a pod", firstConnection},
+	{"who dropped packets", droppedPackets},
 	{"nothing lost", nothingLost},
 	{"tracepoints: system calls", tracepoints("sys_enter", "sys_exit")},
 	{"tracepoints: lock contention", tracepoints("contention_begin", "contention_end")},
