@@ -102,7 +102,7 @@ func New(o Options) *Metrics {
 			"Age of the oldest unread event of the kernel; 0 while the reader keeps up.").WithLabelValues(),
 		gaps: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "tick_gap_seconds",
-			Help:    "Time between ticks while an operation is in progress: normally 50 to 100 ms, below 0.25 s on an overloaded node.",
+			Help:    "Time between ticks while an operation is in progress, normally 50 to 100 ms.",
 			Buckets: gapBuckets,
 		}),
 		connected: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -76,7 +76,8 @@ func (c *Call) request() *event.Request {
 }
 
 func (c *Call) message(m netlink.Message) *event.Request {
-	if m.Header.Type < unix.NLMSG_MIN_TYPE || c.Family == unix.NETLINK_NETFILTER && m.Header.Type <= unix.NFNL_MSG_BATCH_END {
+	batch := c.Family == unix.NETLINK_NETFILTER && m.Header.Type <= unix.NFNL_MSG_BATCH_END
+	if m.Header.Type < unix.NLMSG_MIN_TYPE || batch {
 		return nil
 	}
 	q := c.request()
