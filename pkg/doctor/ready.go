@@ -79,9 +79,9 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 		return event.LackPlugin, fact.Sayf("%s rejects %s", r.Called(), d.Networks[0].File),
 			[]string{see(f, r.Journal(), "cni-binaries", "cni-version", "cni-agent")}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
-		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(),
-			len(f.CRI.Value.Loaded)), []string{fact.Sayf("put as many configurations into %s, or lower max_conf_num of "+
-			"containerd's CRI plugin", d.Dir)}
+		step = fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded))
+		return event.LackConfiguration, step, []string{fact.Sayf(
+			"put as many configurations into %s, or lower max_conf_num of containerd's CRI plugin", d.Dir)}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",

@@ -61,8 +61,7 @@ func Connected(c model.Connected) *Verdict {
 	case in != nil:
 		says, remedy := Obstacle(*in)
 		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), remedy
-		v.Certain = by == nil || !by.vague || in.Kind == event.ObstaclePolicy && in.Certain() ||
-			in.Kind == event.ObstacleTable && len(by.chains) == 1 && ofConntrack(by.chains[0])
+		v.Certain = by.proves(in)
 		all = slices.Concat([]string{says}, all, lost)
 	case by != nil:
 		v.Cause, v.Remedy, v.Certain = Cause(by.cause), by.remedy, !by.vague

@@ -203,6 +203,11 @@ func (k *dropKind) fits(o event.Obstacle) bool {
 	return true
 }
 
+func (k *dropKind) proves(o *event.Obstacle) bool {
+	return k == nil || !k.vague || o.Kind == event.ObstaclePolicy && o.Certain() ||
+		o.Kind == event.ObstacleTable && len(k.chains) == 1 && ofConntrack(k.chains[0])
+}
+
 func (k *dropKind) may(is func(event.Chain) bool) bool {
 	return len(k.chains) == 0 || slices.ContainsFunc(k.chains, is)
 }

@@ -129,7 +129,9 @@ func (c *Call) object(in *json.Decoder, at place) {
 		if !is { // end of the object
 			return
 		}
-		if !(at.key == "sysctl" && sysctl.MatchString(key)) && !c.named(key) && !c.names[key] && !c.public(key, place{}) {
+		switch {
+		case at.key == "sysctl" && sysctl.MatchString(key), c.named(key), c.names[key], c.public(key, place{}):
+		default:
 			c.value(key)
 		}
 		c.next(in, place{

@@ -28,7 +28,7 @@ type Spent struct {
 	Worst  *Example `json:"worst,omitempty"`
 }
 
-// Most is the share of Worst.
+// Most is Worst's share.
 func (s Spent) Most() string {
 	if s.Calls == 1 {
 		return "all"

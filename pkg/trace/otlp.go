@@ -39,7 +39,6 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue

@@ -75,14 +75,9 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 	if at < 1 || !starts(d.Place, nft, slow) {
 		return
 	}
-	callee, hook := w.name(s.Stack[at-1]), -1
-	for at < len(s.Stack)-1 && starts(w.name(s.Stack[at]), slow) { // lists
-		at++
-	}
-	for i, c := range callers {
-		if starts(w.name(s.Stack[at]), c.functions...) {
-			d.Hook, hook = c.hook, i
-		}
+	callee, hook := w.name(s.Stack[at-1]), w.hook(s.Stack[at:])
+	if hook >= 0 {
+		d.Hook = callers[hook].hook
 	}
 	var six uint32
 	if s.Other.addr().Is6() {
@@ -95,11 +90,10 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 	}
 	for _, one := range r.All[hook][:r.Counts[hook]] {
 		function := w.name(one.Function)
-		if starts(d.Place, nft) {
-			if function != callee || one.Idle != 0 {
-				continue
-			}
-		} else if w.frees && starts(function, nft) || passes(function) {
+		byChain := starts(d.Place, nft)
+		switch {
+		case byChain && (function != callee || one.Idle != 0),
+			!byChain && (w.frees && starts(function, nft) || passes(function)):
 			continue
 		}
 		chain := one.chain(function, hook, six == 1)
@@ -109,6 +103,19 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 		}
 		d.Chains = append(d.Chains, chain)
 	}
+}
+
+func (w *Watch) hook(above []uint64) int {
+	for len(above) > 1 && starts(w.name(above[0]), slow) { // lists
+		above = above[1:]
+	}
+	found := -1
+	for i, c := range callers {
+		if starts(w.name(above[0]), c.functions...) {
+			found = i
+		}
+	}
+	return found
 }
 
 func passes(function string) bool {
