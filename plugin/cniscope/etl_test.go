@@ -75,7 +75,9 @@ func TestATraceIsDrawn(t *testing.T) {
 	harness.Check(t, os.WriteFile(path, whole[:len(whole)-100], 0o600))
 	out, diagnostics, err := cniscope(t, "show", path)
 	harness.Says(t, out+diagnostics, "CNI call", "the trace is cut off or broken at byte")
-	harness.Check(t, err)
+	if incomplete := (incompleteError{}); !errors.As(err, &incomplete) {
+		t.Errorf("a trace that is cut: %v", err)
+	}
 	harness.Check(t, os.WriteFile(path, whole[:300], 0o600))
 	_, _, err = cniscope(t, "show", path)
 	if format := (*etl.FormatError)(nil); !errors.As(err, &format) {
