@@ -199,8 +199,8 @@ TIMES ?= 30
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
-TIMES ?= 2
 .PHONY: test-drops
+test-drops: TIMES = 2
 test-drops: ## TIMES (2) pods each wait for what 13 kinds drop, IPv4 and IPv6, while 30 others talk: 95 % are named, none wrongly (root; TIMES=20: five minutes)
 	CNISCOPE_TIMES=$(TIMES) test/own.sh go test ./pkg/probe/drops -run '^TestManyPods' -count=1 -timeout 30m -v
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the first node of a cluster with kubeadm and a CNI. After each step, cniscope waits until the
-# step has worked. If it has not, the script stops, prints the reason, and exits with 1. Once the reason is
-# gone, run it again: it goes on.
+# step has worked. If it has not, the script stops, prints the reason, and exits with 1. Fix the
+# reason and run the script again; finished steps are skipped.
 #
 #     sudo CNI=cilium ./install.sh
 #     sudo CNI=https://github.com/flannel-io/flannel/releases/latest/download/kube-flannel.yml ./install.sh
@@ -31,7 +31,9 @@ gate runtime
 # Cilium is to replace kube-proxy. Two service proxies disturb each other, so kubeadm installs none.
 skip=
 [ "$CNI" != cilium ] || skip=--skip-phases=addon/kube-proxy
-[ -e /etc/kubernetes/admin.conf ] || kubeadm init --pod-network-cidr="$POD_CIDR" --apiserver-advertise-address="$API_SERVER" $skip
+# CoreDNS is kubeadm's last step. If an earlier one failed, kubeadm's next run says what to reset.
+kubectl -n kube-system get deployment coredns >/dev/null 2>&1 ||
+	kubeadm init --pod-network-cidr="$POD_CIDR" --apiserver-advertise-address="$API_SERVER" $skip
 
 # Without kube-proxy, Cilium needs the API server's own address: that of its service leads nowhere yet.
 if [ "$CNI" = cilium ]; then

@@ -151,7 +151,7 @@ func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, 
 	answer, err := transport.RoundTrip(request)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w (%s); start its service, or run cniscope install", ErrNotRunning, socket)
+		return nil, fmt.Errorf("%w (%s)", ErrNotRunning, socket)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("cannot query the running cniscope: %w; %s", err, refused)
 	case err != nil:

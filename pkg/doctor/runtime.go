@@ -165,7 +165,9 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	}
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
-	case f.Runtime.Err != nil && (!n.Socket || !fact.Unasked(f.Runtime.Err)):
+	case !n.Socket && fact.Unasked(f.Runtime.Err):
+		return nil, f.Runtime.Err
+	case f.Runtime.Err != nil && !fact.Unasked(f.Runtime.Err):
 		return nil, fact.ErrSilent
 	case !n.Socket:
 		return []Finding{{

@@ -35,6 +35,7 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		tracking  = event.Chain{Backend: "conntrack", Family: "ip", Name: "prerouting"}
 		ofX       = event.Chain{Backend: "nftables", Family: "ip", Table: "t", Name: "x"}
 		hostile   = event.Chain{Backend: "nftables", Family: "ip", Table: "t;reboot", Name: "x"}
+		forged    = event.Chain{Backend: "nftables", Family: "ip;reboot", Table: "t", Name: "x"}
 	)
 	policy := func(backend string, rules int) event.Obstacle {
 		return event.Obstacle{Kind: event.ObstaclePolicy, Name: backend + " x", Chain: &event.Chain{Backend: backend, Family: "ip", Table: "t", Name: "x", Rules: rules}}
@@ -59,6 +60,7 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		"nftables' chain":                        {some(placed(nft, "forward", firewalld)), nil, LateFilter, true, []string{": nftables chain filter_FORWARD of table inet firewalld dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); the kernel"}, "nft list table inet firewalld"},
 		"one of nftables' chains":                {some(placed(nft, "forward", firewalld, ofX)), nil, LateFilter, true, []string{": nftables chain filter_FORWARD of table inet firewalld or nftables chain x of table ip t dropped 3"}, "nft list ruleset"},
 		"a table with a hostile name":            {some(placed(nft, "forward", hostile)), nil, LateFilter, true, []string{": nftables chain x of table ip t;reboot dropped 3"}, "find the rule by nft list ruleset"},
+		"a hostile family":                       {some(placed(nft, "forward", forged)), nil, LateFilter, true, []string{": nftables chain x of table ip;reboot t dropped 3"}, "find the rule by nft list ruleset"},
 		"nftables' hook":                         {some(placed(inPod, "output")), nil, LateFilter, true, []string{": nftables at hook output dropped 2 packets"}, "nft list ruleset"},
 		"the chain's policy":                     {some(placed(nft, "forward", ofX)), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x", "; nftables chain x of table ip t dropped"}, "policy accept"},
 		"another chain's policy":                 {some(placed(nft, "forward", firewalld)), []event.Obstacle{policy("nftables", 0)}, LateFilter, true, []string{": nftables chain filter_FORWARD"}, "nft list table inet firewalld"},

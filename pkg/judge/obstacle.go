@@ -230,12 +230,13 @@ func kindOf(d event.Drop) *dropKind {
 func (k *dropKind) place(d event.Drop) {
 	switch {
 	case k.cause == LateProgram && d.ProgramID != 0:
-		name := fmt.Sprintf("program %s (id %d)", d.Program, d.ProgramID)
+		of, name := "", strings.TrimSpace(fmt.Sprintf("%s (id %d)", d.Program, d.ProgramID))
 		if strings.HasPrefix(d.Program, "cil_") {
-			name = "Cilium's " + name
+			of = "Cilium's "
 		}
-		k.by = strings.NewReplacer("a program or filter", name, "an XDP program", "XDP "+name).Replace(k.by)
-		k.remedy = fmt.Sprintf("read the log of its agent; bpftool prog show id %d says when it was loaded", d.ProgramID)
+		named := strings.NewReplacer("a program or filter", of+"program "+name, "an XDP program", of+"XDP program "+name)
+		k.by = named.Replace(k.by)
+		k.remedy = fmt.Sprintf("read the log of the agent that loaded it; bpftool prog show id %d has the time", d.ProgramID)
 	case k.cause != LateFilter:
 	case len(d.Chains) > 0:
 		var all []string
@@ -263,7 +264,7 @@ func chainName(c event.Chain) string {
 
 func ruleList(c event.Chain) string {
 	switch {
-	case !plainName.MatchString(c.Table):
+	case !plainName.MatchString(c.Family) || !plainName.MatchString(c.Table):
 		return "nft list ruleset"
 	case c.Backend == "nftables":
 		return fmt.Sprintf("nft list table %s %s", c.Family, c.Table)

@@ -107,7 +107,7 @@ func New(o Options) *Metrics {
 		}),
 		connected: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "first_connection_seconds",
-			Help:    "Time from a kept ADD's end to the pod's first TCP connection, up to 60 s: its network is ready.",
+			Help:    "Time from a sampled ADD's end to the pod's first TCP connection, up to 60 s.",
 			Buckets: callBuckets,
 		}),
 		features: gauge("feature_up",

@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports halted processes, and samples holders of awaited locks. It polls, because since Linux 6.1 cgroup v1
-// freezes a thread where it sleeps. It polls up to polledMax that did not just run.
+// halts reports halted processes, and samples holders of awaited locks. It polls up to
+// polledMax that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0

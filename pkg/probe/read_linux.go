@@ -182,6 +182,9 @@ func (r *reader) one(e event.Event) {
 func (r *reader) found(e *event.Exec, args []string) {
 	r.decoder.Found(e, args)
 	r.deliver(event.Event{Time: e.Started, Body: e})
+	if known := r.table.live[e.Process]; known != nil {
+		known.looked = clock.Monotonic() // not its start
+	}
 }
 
 func (r *reader) deliver(e event.Event) {

@@ -28,7 +28,7 @@ func exits() []exit {
 		{"show", "0", "drawn or sent, and every call is within the limits, if any"},
 		{"show", "1", unreadable + " to send, or a call exceeds a limit (--max-…)"},
 		{"show", "2", "usage error, or the limits cannot be checked: no matching call, or the recording is incomplete"},
-		{"show", "3", "a part of the recording or spool is unreadable, and standard error names it; the rest is shown"},
+		{"show", "3", "the recording or spool is incomplete, and standard error names the reason; the rest is shown"},
 		{"diff", "0", "compared, with or without differences"},
 		{"diff", "1", unreadable},
 		{"ps", "0", "calls in progress are listed, if any"},

@@ -68,7 +68,7 @@ func (h *fromSpool) incomplete() error {
 	if len(h.told) == 0 {
 		return nil
 	}
-	return incompleteError{fmt.Errorf("the spool %s could be read in part only; see above", h.dir)}
+	return incompleteError{fmt.Errorf("the spool %s is incomplete; see above", h.dir)}
 }
 
 type fromSpool struct {

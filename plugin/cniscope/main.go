@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/command"
+	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/node"
 )
 
@@ -38,6 +39,9 @@ func run(ctx context.Context) (code int) {
 		cmd.SetArgs([]string{"run"})
 	}
 	if ran, err := cmd.ExecuteContextC(ctx); err != nil {
+		if errors.Is(err, control.ErrNotRunning) {
+			err = fmt.Errorf("%w; start its service, or run cniscope install", err)
+		}
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
 		if errors.As(err, new(usageError)) {
 			fmt.Fprintf(os.Stderr, "Try '%s --help'\n", ran.CommandPath())

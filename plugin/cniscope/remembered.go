@@ -45,7 +45,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 		fmt.Fprintf(diagnostics, "cniscope: %s more, as a line each (cniscope why POD); to keep them in full, set dir in [export.spool]\n",
 			digest.Count(m.ordinary, "operation"))
 	}
-	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))
+	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not held in full without a spool"))
 }
 
 func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remembered, err error) {
@@ -103,10 +103,13 @@ func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r contro
 			return err
 		}
 		if found.Of == 0 && !o.limits.Set() {
+			if begins.Before(since) {
+				begins = since
+			}
 			return fmt.Errorf("no CNI call%s since %s", of, begins.UTC().Format(time.DateTime+"Z"))
 		}
 	}
-	_, err := fmt.Fprintf(diagnostics, "cniscope: no operation%s was slow or failed in the last %s (the memory begins at %s)\n",
+	_, err := fmt.Fprintf(diagnostics, "cniscope: no operation%s was slow or failed in the last %s (the node history begins at %s)\n",
 		of, o.last, begins.UTC().Format(time.DateTime+"Z"))
 	return err
 }

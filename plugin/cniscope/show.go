@@ -53,7 +53,7 @@ matches or not all calls were readable. A limit also covers calls that are not d
 lo; --problems draws every call that exceeds a limit. With --pod, a limit covers only the
 calls of that pod.
 
-The exit code is 3 if a part of the recording or spool is unreadable.`,
+The exit code is 3 if the recording or spool is incomplete.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
   cniscope show incident.rec.gz --all                    every call in full
   cniscope show incident.rec.gz --pod shop/web-0         one pod
@@ -144,7 +144,7 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 		}
 	}
 	if err = o.hold(diagnostics, operations, r.Incomplete()); err == nil && r.Incomplete() != nil {
-		err = incompleteError{fmt.Errorf("the recording %s could be read in part only; see above", path)}
+		err = incompleteError{fmt.Errorf("recording %s is incomplete; see above", path)}
 	}
 	return errors.Join(err, r.Failed())
 }

@@ -65,10 +65,10 @@ func TestReadersOfAnotherNamespaceAreNotAsked(t *testing.T) {
 	}
 }
 
-// A reader that does not know a question is older than this program.
-func TestAnOlderReaderIsToBeUpgraded(t *testing.T) {
+// A reader that does not know a question has another version.
+func TestAReaderOfAnotherVersionIsNamed(t *testing.T) {
 	for code, says := range map[int]string{
-		fleet.Misused:  "unknown question x; its cniscope is older than this kubectl cniscope: upgrade the chart, or use the plugin of its version",
+		fleet.Misused:  "unknown question x; install the same version of the chart and of kubectl cniscope",
 		fleet.NoAnswer: "unknown question x",
 	} {
 		err := clusterOf(t).failure(t.Context(), Reader{}, execerrors.CodeExitError{Err: errors.New("exit"), Code: code}, "cniscope-reader: unknown question x\n")

@@ -118,7 +118,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
 		line = cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))
 		if exit.Code == fleet.Misused {
-			line += "; its cniscope is older than this kubectl cniscope: upgrade the chart, or use the plugin of its version"
+			line += "; install the same version of the chart and of kubectl cniscope"
 		}
 		return &AskError{exit.Code, line}
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "is forbidden: User"):

@@ -182,7 +182,10 @@ func (d *Destinations) Close(ctx context.Context) {
 	for _, to := range d.all {
 		closing.Go(func() {
 			undelivered, err := to.Close(ctx)
-			if undelivered > 0 || err != nil {
+			if undelivered == 0 && err != nil {
+				d.log.Warn("destination not closed cleanly", "destination", to.Name, "error", err)
+			}
+			if undelivered > 0 {
 				said := []any{"destination", to.Name, "operations", undelivered}
 				if s := to.Stats(); err == nil && !s.FailingSince.IsZero() {
 					err = errors.New(s.LastError)

@@ -71,8 +71,11 @@ func starts(name string, with ...string) bool {
 }
 
 func (w *Watch) filtered(d *event.Drop, s *seen) {
+	if !starts(d.Place, nft, slow) {
+		return
+	}
 	at := slices.IndexFunc(s.Stack[:], func(a uint64) bool { return starts(w.name(a), slow) })
-	if at < 1 || !starts(d.Place, nft, slow) {
+	if at < 1 {
 		return
 	}
 	callee, hook := w.name(s.Stack[at-1]), w.hook(s.Stack[at:])
