@@ -57,7 +57,7 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 	forwarding := "net.ipv4.conf." + network.Bridge + ".forwarding"
 	run := func(command ...string) func() { return func() { s.run(command...) } }
 	rule := late{
-		"rule-0", "filter", "nftables dropped ", "check the NetworkPolicies",
+		"rule-0", "filter", "nftables chain forward of table inet cniscope_test dropped ", "check the NetworkPolicies",
 		run("nft", strings.Replace(dropForwarded, "policy drop; }", "}; add rule inet cniscope_test forward ip daddr 198.51.100.9 drop", 1)),
 		run("nft", "delete table inet cniscope_test"), false,
 	}
