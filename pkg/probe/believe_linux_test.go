@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -283,8 +282,9 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 			refused := p.Stats().Lost["share of the process table full"]
 			hung := hang()
 			// The process runs the program shortly before the kernel side sees it.
+			// Foreign plugins count, too.
 			harness.Eventually(t, func() error {
-				if got := p.Stats().Lost["share of the process table full"] - refused; got != room/2 {
+				if got := p.Stats().Lost["share of the process table full"] - refused; got < room/2 {
 					return fmt.Errorf("%d of %d were refused, want half", got, room)
 				}
 				return nil
@@ -302,8 +302,10 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 			callers[x.Caller]++
 		}
 	}
-	if want := map[event.Caller]int{event.CallerHost: 4 * room / 2, event.CallerRuntime: 1}; !maps.Equal(callers, want) {
-		t.Errorf("believed %v, want %v", callers, want)
+	// Each time, a foreign plugin may hold one of the places.
+	host, most := callers[event.CallerHost], 4*room/2
+	if host > most || host < most-4 || callers[event.CallerRuntime] != 1 || len(callers) != 2 {
+		t.Errorf("believed %v, want %d of the host and one of the runtime", callers, most)
 	}
 	harness.Equal(t, o.stats.Lost["process table full"], 0, "found the table full")
 }
