@@ -118,7 +118,7 @@ func saidOfWait(w *model.Wait, when model.Interval) string {
 		s += fmt.Sprintf(" in %d tries", w.Tries)
 	}
 	if w.Error != "" {
-		s += " in vain: " + w.Error
+		s += " failed: " + w.Error
 	}
 	if h := w.Holder; h != nil {
 		s += fmt.Sprintf(", held by %s (%s) for %d", h.Name, strings.TrimSpace(fmt.Sprint(h.PID, " ", h.State)), w.HolderAge/ms)
@@ -204,14 +204,14 @@ func TestWaits(t *testing.T) {
 				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
 					wait(2010, 2020, "b", event.WaitLock, path, inVain("EAGAIN")).wait(4021, 4030, "b", event.WaitLock, path)
 			},
-			"lock flock/run/lock 5-2020 in 2 tries in vain: EAGAIN\nlock flock/run/lock 4021-4030",
+			"lock flock/run/lock 5-2020 in 2 tries failed: EAGAIN\nlock flock/run/lock 4021-4030",
 		},
 		"asking for two locks in turn is two waits": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
 					wait(20, 25, "b", event.WaitLock, "/run/second", inVain("EAGAIN")).wait(30, 35, "b", event.WaitLock, path)
 			},
-			"lock flock/run/lock 5-35 in 2 tries\nlock flock/run/second 20-25 in vain: EAGAIN",
+			"lock flock/run/lock 5-35 in 2 tries\nlock flock/run/second 20-25 failed: EAGAIN",
 		},
 		"asking again and again is one wait": {
 			func(s *story) {
@@ -226,7 +226,7 @@ func TestWaits(t *testing.T) {
 				s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
 					wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
 			},
-			"lock flock/run/lock 10-500 in 2 tries in vain: EAGAIN",
+			"lock flock/run/lock 10-500 in 2 tries failed: EAGAIN",
 		},
 		"a mutex by its name, however short, and system calls; short locks are only counted": {
 			func(s *story) {

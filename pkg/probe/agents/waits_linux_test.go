@@ -108,7 +108,7 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 					t.Errorf("told %+v, %+v", x, x.Peer)
 				}
 				if other := k.waiting[0].OtherIno; len(k.asked) != 1 || other != 0 && k.asked[0] != other || k.asked[0] == 0 {
-					t.Errorf("the kernel is told of the sockets %v, the peer has %d", k.asked, other)
+					t.Errorf("the kernel watches the sockets %v, the peer has %d", k.asked, other)
 				}
 				if (k.followed[self] == 2) == test.stranger || !slices.Contains(k.sampled, self) {
 					t.Errorf("followed: %v, sampled: %v", k.followed, k.sampled)
