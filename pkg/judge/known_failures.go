@@ -2,6 +2,9 @@ package judge
 
 import "github.com/cniscope/cniscope/pkg/event"
 
+const noMaster = "set master in the CNI configuration to an interface of this node (ip -br link lists them); " +
+	"nodes with other names need a network of their own"
+
 // ofInterfacePlugins: bridge, ptp, macvlan, ipvlan, vlan, host-device.
 func ofInterfacePlugins() []KnownFailure {
 	return []KnownFailure{
@@ -82,13 +85,12 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"", `failed to lookup master .*: [Ll]ink not found`,
-			"set master in the CNI configuration to an interface of this node (ip -br link lists them); " +
-				"nodes with other names need a network of their own",
+			noMaster,
 			"ip -br link", "", "", "containerd/nerdctl#4276", `failed to lookup master "wlan0": Link not found`,
 		},
 		{
 			"macvlan vlan", `^[Ll]ink not found$`,
-			"set master in the CNI configuration to an interface of this node (ip -br link lists them); nodes with other names need a network of their own",
+			noMaster,
 			"ip -br link", "", "", "", "Link not found",
 		},
 		{
