@@ -59,12 +59,10 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 			}
 		}
 	}
-	if len(call.NeverRun) > 0 {
-		never := strings.Join(call.NeverRun, ", ") + " never ran"
-		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
-	}
 	switch {
 	case c.Failure != "":
+	case len(call.NeverRun) > 0:
+		c.Failure = "plugin " + strings.Join(call.NeverRun, ", ") + " did not run"
 	case call.Undone != 0:
 		c.Failure = fmt.Sprintf("every plugin succeeded, but the runtime removed the network %s later, before the sandbox ran",
 			text.Round(time.Duration(call.Undone-call.End)))

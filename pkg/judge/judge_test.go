@@ -167,7 +167,7 @@ func TestSlowAndFailed(t *testing.T) {
 				op := add(plugin("b", 0, 9))
 				op.Calls[0].NeverRun = []string{"portmap", "firewall"}
 				return op
-			}(), options, nil, 0, "portmap, firewall never ran", "failed",
+			}(), options, nil, 0, "plugin portmap, firewall did not run", "failed",
 		},
 		"what was not seen whole": {
 			func() *model.Operation {

@@ -12,7 +12,7 @@ func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
 	also := ""
 	if len(rest) > 0 {
-		also = "; " + strings.Join(rest, ", ") + " never ran"
+		also = "; " + strings.Join(rest, ", ") + " did not run"
 	}
 	if wrong := e.call.Programs.Of(first); wrong != nil {
 		v := unstartable(wrong)

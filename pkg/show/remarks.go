@@ -23,6 +23,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.about() != "", n.about())
 	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.found() != "", n.found())
+	remark(n.kind() != attr.KindAgent && n.text(attr.AgentKey) != "", "by "+n.text(attr.AgentKey))
 	remark(n.evidence() != "", n.evidence())
 	remark(n.is(attr.UnaskedKey), "sent data without a request")
 	remark(n.is(attr.ReceiptKey), "may be only an acknowledgment")
@@ -69,9 +70,9 @@ func (n *node) evidence() string {
 	if n.text(attr.AttributionKey) != "candidate" {
 		return ""
 	}
-	said := "candidate"
+	said := "unconfirmed"
 	if n.is(attr.PeriodicKey) {
-		said = "candidate, periodic"
+		said = "unconfirmed, periodic"
 	}
 	if others := int(n.number(attr.OtherCallsKey)); others > 0 {
 		said += ": for this or " + plural(others, "other call")

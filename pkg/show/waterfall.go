@@ -73,7 +73,7 @@ func (p *painter) call(call *node, resource attrs) {
 		p.row(call, child, 0)
 	}
 	for _, name := range list(call.attrs[attr.NeverRunKey]) {
-		p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never ran")
+		p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "did not run")
 	}
 	p.b.WriteByte('\n')
 }
