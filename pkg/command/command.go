@@ -15,11 +15,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Usage is a usage error; programs exit with 2.
-type Usage struct{ error }
+// Usage is a usage error; programs exit with 2. Prepare appends where help is.
+type Usage struct {
+	error
+	hinted bool
+}
 
 // Usagef returns a usage error.
-func Usagef(format string, a ...any) error { return Usage{fmt.Errorf(format, a...)} }
+func Usagef(format string, a ...any) error { return Usage{error: fmt.Errorf(format, a...)} }
 
 // Unwrap returns the cause.
 func (u Usage) Unwrap() error { return u.error }
@@ -63,17 +66,18 @@ func prepare(cmd *cobra.Command) {
 		cmd.Run, cmd.RunE = nil, help
 	case cmd.HasSubCommands() && cmd.Run == nil && cmd.RunE == nil:
 		check, cmd.RunE = unknown, func(c *cobra.Command, _ []string) error {
-			return hint(c, Usagef("%s needs a command", c.Name()))
+			return Usagef("%s needs a command", c.Name())
 		}
 	}
 	if check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return arguments(c, args, err)
+				return hint(c, arguments(c, args, err))
 			}
 			return nil
 		}
 	}
+	cmd.RunE, cmd.PersistentPreRunE = hinted(cmd.RunE), hinted(cmd.PersistentPreRunE)
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Value.Type() == "duration" {
 			f.Value = &duration{Value: f.Value}
@@ -88,14 +92,25 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
+func hinted(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	if run == nil {
+		return nil
+	}
+	return func(c *cobra.Command, args []string) error { return hint(c, run(c, args)) }
+}
+
 func hint(c *cobra.Command, err error) error {
-	return Usage{fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath())}
+	var usage Usage
+	if !errors.As(err, &usage) || usage.hinted {
+		return err
+	}
+	return Usage{error: fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath()), hinted: true}
 }
 
 func help(c *cobra.Command, args []string) error {
 	of, rest, err := c.Root().Find(args)
 	if err != nil || len(rest) > 0 {
-		return unknown(c.Root(), args)
+		return hint(c.Root(), unknown(c.Root(), args))
 	}
 	of.InitDefaultHelpFlag()
 	return of.Help()
@@ -105,7 +120,7 @@ func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return hint(c, Usagef("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+	return Usagef("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0])))
 }
 
 func meant(similar []string) string {
@@ -131,7 +146,7 @@ func arguments(c *cobra.Command, args []string, err error) error {
 	case 1:
 		got = fmt.Sprintf("%q", args[0])
 	}
-	return hint(c, Usagef("%s takes %s, got %s", c.Name(), takes, got))
+	return Usagef("%s takes %s, got %s", c.Name(), takes, got)
 }
 
 func flagError(c *cobra.Command, err error) error {
@@ -150,7 +165,7 @@ func flagError(c *cobra.Command, err error) error {
 		slices.Sort(names)
 		err = fmt.Errorf("%w%s", err, meant(names))
 	}
-	return hint(c, Usage{err})
+	return hint(c, Usage{error: err})
 }
 
 // boolean is a flag whose help has no "[=true|false]"; it is set as before.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
@@ -46,17 +46,17 @@ Exit codes: 0 answered, 1 cniscope does not answer, 2 the arguments are wrong, 6
 the spans, 7 too many queries at once.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(what, args[0]) {
-				return usageError{fmt.Errorf("ask: want one of %s", strings.Join(what, ", "))}
+				return command.Usagef("ask: want one of %s", strings.Join(what, ", "))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.what = args[0]
 			if q.format != fleet.JSON && (q.format != fleet.Protobuf || q.what != fleet.Spans) {
-				return usageError{fmt.Errorf("--format %s: want json, or protobuf for spans", q.format)}
+				return command.Usagef("--format %s: want json, or protobuf for spans", q.format)
 			}
 			if q.what == fleet.Spans && q.trace == "" {
-				return usageError{fmt.Errorf("ask spans: want --trace, the trace_id of an operation")}
+				return command.Usagef("ask spans: want --trace, the trace_id of an operation")
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), answering+q.wait+q.recording)
 			defer cancel()

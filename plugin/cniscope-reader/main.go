@@ -64,12 +64,9 @@ The settings are environment variables, so that a user who can exec into the pod
 	return cmd
 }
 
-type usageError struct{ error }
-
 func exitCode(err error) int {
-	var usage usageError
 	switch {
-	case errors.As(err, &usage), errors.As(err, new(command.Usage)):
+	case errors.As(err, new(command.Usage)):
 		return fleet.Misused
 	case errors.Is(err, control.ErrNotRemembered):
 		return fleet.NotRemembered

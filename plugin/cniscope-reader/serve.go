@@ -12,6 +12,7 @@ import (
 	client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/events"
 )
 
@@ -55,7 +56,7 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	}
 	w := &writer{api: api, as: config, node: setting("NODE_NAME", ""), log: log}
 	if w.node == "" {
-		return usageError{fmt.Errorf("serve --events: NODE_NAME is not set; it is the node's name, spec.nodeName of the pod")}
+		return command.Usagef("serve --events: NODE_NAME is not set; it is the node's name, spec.nodeName of the pod")
 	}
 	log.Info("ready for queries, writing Events", "node", w.node)
 	lines := make(chan batch)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
@@ -42,7 +43,7 @@ baseline asks the running cniscope, or reads the file that the last cniscope lef
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from != "" && to != "" {
-				return usageError{errors.New("--export and --import are for different nodes: choose one")}
+				return command.Usagef("--export and --import are for different nodes: choose one")
 			}
 			o, err := file.load()
 			if err != nil {

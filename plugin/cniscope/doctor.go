@@ -84,7 +84,7 @@ func (u unhealthy) ExitCode() int { return u.code }
 
 func (f doctorFlags) run(cmd *cobra.Command) error {
 	if f.timeout < 0 || f.answers <= 0 {
-		return usageError{errors.New("--timeout and --answer-timeout want a duration, such as 30s")}
+		return command.Usagef("--timeout and --answer-timeout want a duration, such as 30s")
 	}
 	o, err := f.file.load()
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 )
 
 func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite bool) error {
 	if path == "-" {
-		return usageError{errors.New("--etl writes a file: name one, as C:\\incident.etl")}
+		return command.Usagef("--etl writes a file: name one, as C:\\incident.etl")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
@@ -139,13 +140,13 @@ func explain(err error) error {
 func (o showOptions) checkLast(args []string, set func(flag string) bool) error {
 	switch {
 	case len(args) == 1 && set("since"):
-		return usageError{errors.New("show needs either a recording FILE or --since, not both")}
+		return command.Usagef("show needs either a recording FILE or --since, not both")
 	case len(args) == 0 && !set("since"):
-		return usageError{errors.New("show needs a recording: give a FILE, or --since 1h to read this node's spool")}
+		return command.Usagef("show needs a recording: give a FILE, or --since 1h to read this node's spool")
 	case !set("since") && set("spool"):
-		return usageError{errors.New("--spool needs --since, such as --since 1h")}
+		return command.Usagef("--spool needs --since, such as --since 1h")
 	case set("since") && o.last <= 0:
-		return usageError{errors.New("--since: want more than 0, such as 30m, 1h or 1d")}
+		return command.Usagef("--since: want more than 0, such as 30m, 1h or 1d")
 	}
 	return nil
 }

@@ -154,8 +154,7 @@ func TestShowIsAskedForOneThing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("show %s: %v, want %q", args, err, want)
 		}
-		var usage usageError
-		if !errors.As(err, &usage) && !errors.As(err, new(command.Usage)) {
+		if !errors.As(err, new(command.Usage)) {
 			t.Errorf("show %s: %v is not a mistake in usage", args, err)
 		}
 	}

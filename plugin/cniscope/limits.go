@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/show"
 )
@@ -23,7 +24,7 @@ func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 
 func checkLimits(l show.Limits, set func(flag string) bool) error {
 	if set("max-call") && l.Call <= 0 || set("max-command") && l.Command <= 0 {
-		return usageError{errors.New("--max-call and --max-command want a duration, such as 500ms")}
+		return command.Usagef("--max-call and --max-command want a duration, such as 500ms")
 	}
 	return nil
 }

@@ -38,14 +38,11 @@ func run(ctx context.Context) (code int) {
 	if len(os.Args) == 1 && node.Preinstalled() {
 		cmd.SetArgs([]string{"run"})
 	}
-	if ran, err := cmd.ExecuteContextC(ctx); err != nil {
+	if err := cmd.ExecuteContext(ctx); err != nil {
 		if errors.Is(err, control.ErrNotRunning) {
 			err = fmt.Errorf("%w; start its service, or run cniscope install", err)
 		}
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
-		if errors.As(err, new(usageError)) {
-			fmt.Fprintf(os.Stderr, "Try '%s --help'\n", ran.CommandPath())
-		}
 		return exitCode(err)
 	}
 	return 0
@@ -96,16 +93,13 @@ wrap plugins and does not change CNI configuration.
 	return cmd
 }
 
-type usageError struct{ error }
-
 func exitCode(err error) int {
 	var told interface{ ExitCode() int }
 	if errors.As(err, &told) {
 		return told.ExitCode()
 	}
-	var usage usageError
 	var unchecked uncheckedError
-	if errors.As(err, &usage) || errors.As(err, new(command.Usage)) || errors.As(err, &unchecked) {
+	if errors.As(err, new(command.Usage)) || errors.As(err, &unchecked) {
 		return 2
 	}
 	return 1

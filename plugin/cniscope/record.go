@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/node"
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
@@ -42,7 +41,7 @@ the node.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if duration < 0 {
-				return usageError{fmt.Errorf("--for %s: want a duration, such as 10m", cmd.Flag("for").Value)}
+				return command.Usagef("--for %s: want a duration, such as 10m", cmd.Flag("for").Value)
 			}
 			if duration > 0 {
 				var cancel context.CancelFunc
@@ -50,10 +49,10 @@ the node.`,
 				defer cancel()
 			}
 			if args[0] == "-" && format == "json" {
-				return usageError{errors.New("a recording goes to standard output: for -o json name a file")}
+				return command.Usagef("a recording goes to standard output: for -o json name a file")
 			}
 			if args[0] == "-" && terminal.Is(cmd.OutOrStdout()) {
-				return usageError{errors.New("a recording goes to standard output: redirect it to a file")}
+				return command.Usagef("a recording goes to standard output: redirect it to a file")
 			}
 			if etl {
 				return recordETL(ctx, cmd, args[0], overwrite)

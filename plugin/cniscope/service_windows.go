@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/install"
@@ -50,7 +50,7 @@ func installation() []*cobra.Command {
 
 func installed(ctx context.Context, root string, file optionsFile) (*install.Status, error) {
 	if root != "/" {
-		return nil, usageError{errors.New("--root is for Linux")}
+		return nil, command.Usagef("--root is for Linux")
 	}
 	s := &install.Status{}
 	unknown := func(err error) {

@@ -74,7 +74,7 @@ The exit code is 3 if the recording or spool is incomplete.`,
 				return err
 			}
 			if o.html && terminal.Is(cmd.OutOrStdout()) {
-				return usageError{errors.New("--html writes a page to standard output: redirect it to a file, such as > page.html")}
+				return command.Usagef("--html writes a page to standard output: redirect it to a file, such as > page.html")
 			}
 			if o.last > 0 {
 				return o.unchecked(showLast(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o))
@@ -105,11 +105,11 @@ The exit code is 3 if the recording or spool is incomplete.`,
 
 func (o showOptions) check() error {
 	if o.timeout < 0 {
-		return usageError{fmt.Errorf("--timeout %s: want a duration, such as 1m", o.timeout)}
+		return command.Usagef("--timeout %s: want a duration, such as 1m", o.timeout)
 	}
 	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
-		return usageError{errors.New("choose one of --html, --summary, --otlp and -o json; " +
-			"only --summary and -o json go together")}
+		return command.Usagef("choose one of --html, --summary, --otlp and -o json; " +
+			"only --summary and -o json go together")
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (o showOptions) load(ctx context.Context, diagnostics io.Writer, path strin
 func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	o, err := config.Parse("--otlp", fmt.Appendf(nil, "[export.otlp]\nendpoint = %q\ninsecure = true\n", endpoint))
 	if err != nil {
-		return usageError{err}
+		return command.Usagef("%w", err)
 	}
 	exporter, err := destinations.OpenOTLP(o.Export)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -34,7 +35,7 @@ For many nodes, run kubectl cniscope top.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)}
+				return command.Usagef("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)
 			}
 			o, err := file.load()
 			if err != nil {

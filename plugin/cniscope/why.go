@@ -39,7 +39,7 @@ From another machine, run kubectl cniscope why.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if w.last < 1 {
-				return usageError{fmt.Errorf("--limit %d: want 1 or more", w.last)}
+				return command.Usagef("--limit %d: want 1 or more", w.last)
 			}
 			w.color = colorOf(cmd)
 			return w.run(cmd.Context(), cmd.OutOrStdout(), args[0])

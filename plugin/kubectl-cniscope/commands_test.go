@@ -239,6 +239,7 @@ func TestNoAPIServer(t *testing.T) {
 
 func TestHowItIsCalled(t *testing.T) {
 	kubectl(t, "none", "pss").want(t, 2, `unknown command "pss"; did you mean ps?`, "Try 'kubectl cniscope --help'")
+	kubectl(t, "none", "why", "web", "--limit", "0").want(t, 2, "want 1 or more", "Try 'kubectl cniscope why --help'")
 	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`,
 		`"version": "devel"`)
 }

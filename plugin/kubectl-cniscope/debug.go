@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
@@ -45,11 +46,11 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 		Args: func(_ *cobra.Command, args []string) error {
 			switch _, ofNode := nodeName(strings.Join(args[:min(1, len(args))], "")); {
 			case !ofNode || len(args) > 2 || len(args) == 2 && args[1] != fleet.Doctor:
-				return usageError{errors.New("debug needs node/NODE, and accepts -- doctor")}
+				return command.Usagef("debug needs node/NODE, and accepts -- doctor")
 			case r.length <= 0 || r.length > control.MaxRecord:
-				return usageError{fmt.Errorf("--for %s: want a duration up to %s", r.length, length(control.MaxRecord))}
+				return command.Usagef("--for %s: want a duration up to %s", r.length, length(control.MaxRecord))
 			case !path.IsAbs(once.ConfDir):
-				return usageError{fmt.Errorf("--conf-dir %s: want an absolute path of the node", once.ConfDir)}
+				return command.Usagef("--conf-dir %s: want an absolute path of the node", once.ConfDir)
 			}
 			return nil
 		},
@@ -94,8 +95,8 @@ func (r *recording) once(cmd *cobra.Command, o cluster.Once, pod string, doctor 
 		o.Image = c.Image(cmd.Context(), r.home)
 	}
 	if o.Image == "" && !released.MatchString(build()) {
-		return usageError{fmt.Errorf("this build, %s, has no published image, and no pod of cniscope was found: set --image "+
-			"to an image that the node can pull", build())}
+		return command.Usagef("this build, %s, has no published image, and no pod of cniscope was found: set --image "+
+			"to an image that the node can pull", build())
 	}
 	o.Image = cmp.Or(o.Image, "ghcr.io/cniscope/cniscope:"+build())
 	out := cmd.ErrOrStderr()

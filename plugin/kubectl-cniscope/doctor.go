@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 )
@@ -33,7 +34,7 @@ found, and 3 if nothing was found but a node did not answer or could not make a 
   kubectl cniscope doctor -o json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if all && len(args)+len(o.nodes) > 0 {
-				return usageError{errors.New("choose one of node names and --all-nodes")}
+				return command.Usagef("choose one of node names and --all-nodes")
 			}
 			return nil
 		},

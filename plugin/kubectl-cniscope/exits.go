@@ -16,20 +16,17 @@ const (
 	exitInterrupted = 130
 )
 
-type usageError struct{ error }
-
 type codeError struct {
 	error
 	code int
 }
 
 func exitCode(err error) int {
-	var usage usageError
 	var coded codeError
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &usage), errors.As(err, new(command.Usage)):
+	case errors.As(err, new(command.Usage)):
 		return exitUsage
 	}
 	return exitFailed

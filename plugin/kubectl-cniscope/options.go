@@ -58,7 +58,7 @@ func (o *options) nodeArgs(_ *cobra.Command, args []string) error {
 	for _, arg := range args {
 		node, is := strings.CutPrefix(arg, "node/")
 		if !is {
-			return usageError{fmt.Errorf("%s: want node/NODE; for a pod use --pod", arg)}
+			return command.Usagef("%s: want node/NODE; for a pod use --pod", arg)
 		}
 		o.nodes = append(o.nodes, node)
 	}
@@ -98,13 +98,13 @@ func optionsCmd() *cobra.Command {
 func (o *options) check() error {
 	switch {
 	case o.format != "text" && o.format != "json":
-		return usageError{fmt.Errorf("--output %s: want text or json", o.format)}
+		return command.Usagef("--output %s: want text or json", o.format)
 	case !slices.Contains(terminal.Modes(), o.color):
-		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
+		return command.Usagef("--color %s: want auto, always or never", o.color)
 	case o.limits.AtOnce < 1 || o.limits.AtOnce > 256:
-		return usageError{fmt.Errorf("--concurrency %d: want 1 to 256", o.limits.AtOnce)}
+		return command.Usagef("--concurrency %d: want 1 to 256", o.limits.AtOnce)
 	case o.limits.Patience <= 0:
-		return usageError{fmt.Errorf("--node-timeout %s: want more than 0, such as 5s", o.limits.Patience)}
+		return command.Usagef("--node-timeout %s: want more than 0, such as 5s", o.limits.Patience)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
@@ -35,7 +36,7 @@ kubelet retries a pod that fails. Start the recording and wait for the next atte
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if r.length <= 0 || r.length > control.MaxRecord {
 				most := length(control.MaxRecord)
-				return usageError{fmt.Errorf("--for %s: want a duration up to %s", cmd.Flag("for").Value, most)}
+				return command.Usagef("--for %s: want a duration up to %s", cmd.Flag("for").Value, most)
 			}
 			if len(args) == 2 {
 				r.file = args[1]
@@ -137,7 +138,7 @@ func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (st
 func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
 	if r.file == "-" {
 		if terminal.Is(cmd.OutOrStdout()) {
-			return usageError{errors.New("a recording goes to standard output: redirect it to a file")}
+			return command.Usagef("a recording goes to standard output: redirect it to a file")
 		}
 		return fill(cmd.OutOrStdout())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
@@ -31,7 +32,7 @@ Each node keeps its last 10,000 pod setups and teardowns, which may be less than
 		Args: o.nodeArgs,
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)}
+				return command.Usagef("--since %s: want more than 0, such as 1h or 1d", cmd.Flag("since").Value)
 			}
 			return top(cmd, o, all, since)
 		}),

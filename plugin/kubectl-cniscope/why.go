@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
@@ -42,7 +43,7 @@ cniscope-operator in cniscope's namespace. If you lack one of them, why names it
 		Args: cobra.ExactArgs(1),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if w.last < 1 {
-				return usageError{fmt.Errorf("--limit %d: want 1 or more", w.last)}
+				return command.Usagef("--limit %d: want 1 or more", w.last)
 			}
 			return w.run(cmd, args[0])
 		}),
@@ -113,7 +114,7 @@ func (o *options) named(name string) (namespace, pod string, err error) {
 	case !both:
 		return namespace, name, nil
 	case before == "" || after == "" || strings.Contains(after, "/"):
-		return "", "", usageError{fmt.Errorf("%q: want POD or NAMESPACE/POD", name)}
+		return "", "", command.Usagef("%q: want POD or NAMESPACE/POD", name)
 	case slices.Contains([]string{"pod", "pods", "po"}, before):
 		return namespace, after, nil
 	}
