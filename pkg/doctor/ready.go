@@ -106,8 +106,8 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	}
 	if len(names) == 0 {
 		return step + ", and no pod or process of a CNI was found on this node", []string{"install a CNI (kubectl apply …, " +
-			"helm, cilium install)", "if a CNI is installed, find why its pod does not run on this node: kubectl -n kube-system get " +
-			"pods -o wide"}
+			"helm, cilium install)", "if a CNI is installed, find why its pod does not run on this node: kubectl -n " +
+			"kube-system get pods -o wide"}
 	}
 	if pods := see(f, "", "network-pods"); pods != "" {
 		remedy = append([]string{pods}, remedy...)

@@ -51,5 +51,6 @@ func release(name string, longest *wait) string {
 	if path.IsAbs(name) {
 		look = fmt.Sprintf("fuser -v %s, or lslocks,", text.Shell(name))
 	}
-	return fmt.Sprintf("run %s to find the holder; if the holder hangs, kill it; otherwise shorten its work under the lock", look)
+	return fmt.Sprintf("run %s to find the holder; if the holder hangs, kill it; otherwise shorten its work under the "+
+		"lock", look)
 }

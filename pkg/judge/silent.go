@@ -50,8 +50,8 @@ func ofService(c *model.Connection, plugin string) string {
 			"reports (a member that is down, no leader, a slow disk); if it gets no answer, restart etcd or the proxy "+
 			"that listens there", c.Address)
 	case port == 67 || port == 547:
-		return fmt.Sprintf("start the DHCP server or relay at %s; if it runs, read its log of that time: it may have no free "+
-			"lease for this network", host)
+		return fmt.Sprintf("start the DHCP server or relay at %s; if it runs, read its log of that time: it may have no "+
+			"free lease for this network", host)
 	}
 	return ""
 }
