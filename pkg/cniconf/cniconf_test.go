@@ -100,7 +100,7 @@ func TestChangesAreTold(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "etc", "cni", "net.d")
 	told := start(t, dir)
-	told.eventually(t, []string{}, "no CNI configuration folder")
+	told.eventually(t, []string{}, "no CNI configuration directory")
 
 	harness.Check(t, os.MkdirAll(dir, 0o700))
 	told.eventually(t, []string{}, "")
@@ -125,7 +125,7 @@ func TestChangesAreTold(t *testing.T) {
 	told.eventually(t, []string{"three", "four"}, "")
 
 	harness.Check(t, os.RemoveAll(dir))
-	told.eventually(t, []string{}, "no CNI configuration folder")
+	told.eventually(t, []string{}, "no CNI configuration directory")
 }
 
 // follows skips tests of links under wine, which does not follow its own links to directories.

@@ -35,7 +35,7 @@ func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	}
 	files, err := libcni.ConfFiles(dir, []string{".conf", ".conflist", ".json"})
 	if err != nil {
-		return nil, []error{fmt.Errorf("read the CNI configuration folder: %w", err)}
+		return nil, []error{fmt.Errorf("cannot read the CNI configuration directory: %w", err)}
 	}
 	slices.Sort(files)
 	if len(files) > maxFiles {
@@ -55,16 +55,16 @@ func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 
 func missing(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no CNI configuration folder %s: if containerd's conf_dir is another one, name it in the options", text.Clean(dir, text.Bound))
+		return fmt.Errorf("no CNI configuration directory %s; if containerd's conf_dir is another directory, set [cni] conf_dir to its path", text.Clean(dir, text.Bound))
 	}
-	return fmt.Errorf("read the CNI configuration folder: %w", err)
+	return fmt.Errorf("cannot read the CNI configuration directory: %w", err)
 }
 
 // broken explains a broken file, which fails all networks (go-cni opts.go: loadFromConfDir).
 func broken(file string, err error, first bool) error {
 	remedy := "correct or remove it"
 	if first {
-		remedy += ": while it comes first, containerd loads no network at all"
+		remedy = "containerd loads no network until you correct or remove it"
 	}
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }

@@ -34,7 +34,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		}
 		if c := starting(f, a); c != nil {
 			finding.Level = Warning
-			finding.Remedy = append([]string{fact.Sayf("wait: container %s started %s ago; only if it does not serve after "+
+			finding.Remedy = append([]string{fact.Sayf("wait: container %s started %s ago; if it does not serve after "+
 				"%s:", c.Name, seconds(f.Now.Sub(c.Started)), seconds(servesIn))}, finding.Remedy...)
 		}
 		found = append(found, finding)
@@ -155,7 +155,7 @@ func serving(f *fact.Facts, a fact.Agent) (said []string) {
 		}
 	}
 	if len(said) == 0 && a.Server == "" && f.Processes.Err == nil && f.Containers.Err == nil {
-		said = append(said, "no process and no container here is known to serve it")
+		said = append(said, "no process and no container on this node is known to listen there")
 	}
 	return said
 }
@@ -209,7 +209,7 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the "+
 			"debugger", a.Process.PID, a.Process.PID)}
 	case a.Process != nil && len(a.Containers) == 0:
-		return []string{fact.Sayf("restart it; first save what it does: cat /proc/%d/stack; journalctl _PID=%d -e",
+		return []string{fact.Sayf("save its state (cat /proc/%d/stack; journalctl _PID=%d -e), then restart it",
 			a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
@@ -229,8 +229,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	if a.Known != nil && a.Known.Name != "" {
 		name = fact.Sayf(" (%s was last seen there)", a.Known.Name)
 	}
-	do = []string{"start its agent again" + name + ": kubectl get pods -A -o wide --field-selector spec.nodeName=NODE " +
-		"lists pods, systemctl --failed lists units"}
+	do = []string{"start its agent again" + name + "; to find the agent: kubectl get pods -A -o wide --field-selector " +
+		"spec.nodeName=NODE; systemctl --failed"}
 	for _, n := range fact.Winners(f) {
 		if n.Name == a.Network {
 			do = append(do, "if this CNI is no longer wanted, remove its configuration: "+

@@ -238,6 +238,25 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 		if c.State == OK && c.Name != "otlp" {
 			t.Errorf("%s is called healthy", c.Name)
 		}
+		if c.State == Unchecked && c.Reason != fact.ErrSilent.Error() && !strings.Contains(c.Reason, "run doctor as root") {
+			t.Errorf("%s does not say what to do: %s", c.Name, c.Reason)
+		}
+	}
+}
+
+// cni-folder has the error of loading.
+func TestTheErrorOfLoadingIsSaidOnce(t *testing.T) {
+	f := whole()
+	f.CRI.Value.Network, f.CRI.Value.LastLoad = false, "cni config load failed"
+	f.Folder.Value.Blocking, f.Folder.Value.NotJSON = "00-bad.conflist", true
+	n := 0
+	for _, finding := range Judge(f).Findings {
+		for _, e := range finding.Evidence {
+			n += strings.Count(e, "cni config load failed")
+		}
+	}
+	if n != 1 {
+		t.Errorf("said %d times", n)
 	}
 }
 

@@ -29,7 +29,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 			Level:    Problem,
 			Summary:  fact.Sayf("the first CNI configuration, %s, %s, so containerd loads no network", d.Blocking, invalid(d)),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
-			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
+			Remedy:   []string{fact.Sayf("correct the file, or move it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
 		}}, nil
 	case len(d.Networks) == 0:
 		_, remedy := nobodyWrote(f)
@@ -286,7 +286,7 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 					Level:    Warning,
 					Summary:  fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
 					Evidence: append(evidence, by),
-					Remedy: []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s /root/",
+					Remedy: []string{fact.Sayf("if this cluster uses %s, move the other file away: mv %s /root/",
 						owner.Name, text.Shell(d.Dir+"/"+used[0].File))},
 				}}, nil
 			}
@@ -294,7 +294,7 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{{
 		Level: Note, Summary: fact.Sayf("%s contains networks that the runtime ignores", d.Dir),
-		Evidence: evidence, Remedy: []string{"remove them, or the first file if its network is the wrong one"},
+		Evidence: evidence, Remedy: []string{"remove the ignored files, or the first file if its network is wrong"},
 	}}, nil
 }
 

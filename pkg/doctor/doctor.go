@@ -172,6 +172,9 @@ func Judge(f *fact.Facts) Report {
 			state, reason = NotApplicable, fact.ErrElsewhere.Error()
 		case err != nil:
 			state, reason = Unchecked, fact.Clean(err.Error())
+			if fact.Unasked(err) && !errors.Is(err, context.Canceled) {
+				reason += "; run doctor as root with all capabilities"
+			}
 		}
 		for _, finding := range findings {
 			finding.Check = c.name

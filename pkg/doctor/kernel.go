@@ -62,7 +62,7 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
 				Remedy: []string{
 					"read its log (feature unavailable)",
-					`if [probe] source is "connector" on purpose: nothing`,
+					`nothing, if you set [probe] source to "connector" on purpose`,
 				},
 			})
 		}
@@ -84,8 +84,8 @@ func observes(f *fact.Facts) (how string, known bool) {
 }
 
 func refuses(k fact.Kernel) []Finding {
-	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; " +
-		"current distributions build theirs so"}}
+	finding := Finding{Remedy: []string{"use Linux 5.8 or later, built with CONFIG_DEBUG_INFO_BTF=y, as in " +
+		"current distributions"}}
 	var what string
 	if k.BTF != "" {
 		what = "the kernel has no BTF"

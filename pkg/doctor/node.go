@@ -19,9 +19,9 @@ func clockIsSet(f *fact.Facts) ([]Finding, error) {
 			Summary: "the clock is not synchronized: traces of several nodes do not line up, and certificates may seem invalid",
 			Evidence: []string{
 				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
-				"it shows " + f.Now.UTC().Format(time.RFC3339),
+				"the clock shows " + f.Now.UTC().Format(time.RFC3339),
 			},
-			Remedy: []string{"systemctl enable --now chrony (or systemd-timesyncd); timedatectl shows it"},
+			Remedy: []string{"systemctl enable --now chrony, or systemd-timesyncd; then check with timedatectl"},
 		}}, nil
 	}
 	return nil, nil
@@ -43,7 +43,7 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},
 		Remedy: []string{
 			"systemctl status kubelet; journalctl -u kubelet -e",
-			"if its healthz is elsewhere: --kubelet HOST:PORT",
+			"if kubelet serves healthz elsewhere, run doctor with --kubelet HOST:PORT",
 		},
 	}}, nil
 }
@@ -60,8 +60,9 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 		Level: Warning, Summary: fact.Sayf("the cluster's DNS at %s does not resolve %s", d.Server, d.Name),
 		Evidence: []string{d.Err},
 		Remedy: []string{
-			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of one that is not ready",
-			"if they are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies", "service-rules",
+			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of a pod that is not ready",
+			"if these pods are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies",
+				"service-rules",
 				"forwarding"),
 		},
 	}}, nil
@@ -106,7 +107,7 @@ func remedyForEndpoint(err error) string {
 		return "set endpoint to an address or a name that this node can resolve: only pods resolve a Service's name, " +
 			"unless the node uses the cluster's DNS"
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
-		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in " +
+		return "start the Collector or the backend, or let this node through the firewall; until then traces wait in " +
 			"memory, or in [export.spool]"
 	}
 	return "read the log of the endpoint, which rejects the span"

@@ -27,9 +27,9 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Evidence: append(proxy, on...),
 		Remedy: append([]string{
 			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
-			"for this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
-				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy; then remove its " +
-				"rules on each node, by one of the next two lines",
+			"for this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address, " +
+				"then kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
+			"then remove kube-proxy's rules on each node, by the command for its mode",
 		}, append(removeRules(), "or keep kube-proxy: cilium config set kube-proxy-replacement false")...),
 	}}, nil
 }
@@ -68,10 +68,11 @@ func unserved(f *fact.Facts) []Finding {
 
 func removeRules() []string {
 	return []string{
-		"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | " +
-			"grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
-		"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip " +
-			"link delete kube-ipvs0",
+		"any mode: kube-proxy --cleanup (from its image, privileged, with the host's network)",
+		"iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | " +
+			"ip6tables-restore",
+		"nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy",
+		"IPVS: ipvsadm --clear; ip link delete kube-ipvs0",
 	}
 }
 
@@ -103,8 +104,8 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 		Summary: "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
 		Evidence: append(proxy, fact.Sayf("Cilium's socket load balancing is on: %s; %s, none for a node port",
 			attached(lb.Socket), filled(lb))),
-		Remedy: []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); " +
-			"cilium config view shows kube-proxy-replacement"},
+		Remedy: []string{"nothing, if local redirect policies need bpf-lb-sock=true; otherwise check " +
+			"kube-proxy-replacement: cilium config view"},
 	}}
 }
 

@@ -13,10 +13,12 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 		return nil, nil
 	}
 	_, step, remedy := missingStep(f)
+	said := []string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}
+	if see(f, "", "cni-folder") == "" {
+		said = append(said, loadError(f)...)
+	}
 	return []Finding{{
-		Level: Problem, Summary: "the node's network is not ready: " + step,
-		Evidence: append(append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(),
-			f.CRI.Value.NetworkReason)}, loadError(f)...), writersSay(f)...),
+		Level: Problem, Summary: "the node's network is not ready: " + step, Evidence: append(said, writersSay(f)...),
 		Remedy: remedy,
 	}}, nil
 }
@@ -103,8 +105,8 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(names) == 0 {
-		return step + ", and no CNI that would write one was found here", []string{"install a CNI (kubectl apply …, helm, " +
-			"cilium install); if it is installed, have its pod scheduled to this node and its image pulled: kubectl -n " +
+		return step + ", and no pod or process of a CNI was found on this node", []string{"install a CNI (kubectl apply …, " +
+			"helm, cilium install)", "if a CNI is installed, find why its pod does not run on this node: kubectl -n " +
 			"kube-system get pods -o wide"}
 	}
 	if pods := see(f, "", "network-pods"); pods != "" {

@@ -33,8 +33,8 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
 			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy: []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set [runtime] socket " +
-				"to its path"},
+			Remedy: []string{r.Status() + "; " + r.Journal(), fact.Sayf("if %s listens at another socket, set "+
+				"[runtime] socket to its path", r.Called())},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			finding.Evidence = append(finding.Evidence, fact.Sayf("no process listens on this socket, so %s has exited",
@@ -75,7 +75,7 @@ func noRuntime() Finding {
 			"none of these sockets exists: " + fact.List(runtime.Sockets()),
 			"no usual directory contains the program of a container runtime",
 		},
-		Remedy: []string{"install a container runtime; if one listens elsewhere, set [runtime] socket " +
+		Remedy: []string{"install a container runtime; if a runtime listens elsewhere, set [runtime] socket " +
 			"to its path"},
 	}
 }
@@ -90,7 +90,7 @@ func otherRuntimes(f *fact.Facts) []Finding {
 		Summary: fact.Sayf("this node has sockets of several container runtimes: doctor examined %s at %s", r.Called(),
 			f.Options.Address),
 		Evidence: []string{"other sockets: " + fact.List(r.Others)},
-		Remedy:   []string{"if kubelet uses another one, set [runtime] socket to its path"},
+		Remedy:   []string{"if kubelet uses another of these sockets, set [runtime] socket to its path"},
 	}}
 }
 
@@ -174,7 +174,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 			Level:    Warning,
 			Summary:  fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
 			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
-			Remedy:   append(enable, "if its socket is another one, set [nri] socket to its path"),
+			Remedy:   append(enable, "if NRI has another socket, set [nri] socket to its path"),
 		}}, nil
 	case n.Sure && !n.Listening:
 		return []Finding{{

@@ -91,8 +91,8 @@ func causesInside() []About {
 		{
 			CauseDAD, "IPv6 DAD",
 			[]PartKind{DAD},
-			"switch off duplicate address detection if IPAM gives out each address once: enabledad = false for bridge, " +
-				"else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace",
+			"set enabledad = false in plugin bridge, or net.ipv6.conf.default.accept_dad = 0 in the pod's network namespace, " +
+				"if IPAM gives no address to two pods at once",
 		},
 		{
 			CauseRetry, "iptables retry",
@@ -115,8 +115,8 @@ func causesInside() []About {
 		{
 			CauseLockFile, "existing lock file",
 			[]PartKind{Sleep},
-			"run fuser -v on the lock file that the trace names, to find the process that holds it open: kill it if it " +
-				"hangs; remove the file only if no process does",
+			"run fuser -v on the lock file that the trace names; if a process holds the file open and hangs, kill it; if " +
+				"no process does, remove the file",
 		},
 		{
 			CauseMissingFile, "missing file",
@@ -126,8 +126,8 @@ func causesInside() []About {
 		{
 			CauseSleep, "sleep",
 			[]PartKind{Sleep},
-			"shorten the plugin's poll or retry interval, or speed up what it waits for: the spans before and after each " +
-				"sleep show what that is",
+			"shorten the plugin's poll or retry interval, or speed up its wait: the spans before and after each " +
+				"sleep show what the plugin waits for",
 		},
 		{
 			CausePlugin, "plugin's own work",
@@ -147,7 +147,7 @@ func causesInside() []About {
 			"redirect the standard output of the process that the plugin leaves behind (>/dev/null), or have the plugin wait for it",
 		},
 		{CauseFailed, "plugin error", nil, ""},
-		{CauseMissing, "missing plugin", nil, "put the missing plugin, executable, into the CNI binary directory that cniscope doctor names"},
+		{CauseMissing, "missing plugin", nil, "install the missing plugin into the CNI binary directory and make it executable; cniscope doctor names the directory"},
 	}
 }
 
@@ -155,15 +155,15 @@ func causesOfAgents() []About {
 	of := []PartKind{Agents}
 	return []About{
 		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows"},
-		{CausePeer, "behind the agent", of, "resume the process that the agent waited for if it is stopped, raise its CPU limit if it is on a CPU, else read its log of that time: the trace names it below the agent's connection"},
+		{CausePeer, "behind the agent", of, "resume the process below the agent's connection in the trace if it is stopped, raise its CPU limit if it is on a CPU, otherwise read its log of that time"},
 		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
 		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or its wait is not traced"},
 		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit of requests"},
 		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous shows why it exited), or correct its address in the plugin's configuration"},
 		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
 		{CauseRestarted, "agent restarted", of, "fix why the agent exited, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
-		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE: then the whole node ran out of memory"},
-		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and repair what fails there; if nothing does, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
+		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off it"},
+		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and fix what fails; if nothing fails, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
 	}
 }
 

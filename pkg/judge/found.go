@@ -84,11 +84,11 @@ func (e *evidence) bridge(v *Verdict, f *event.Found) (own string) {
 	case f.Type != "bridge":
 		v.Remedy = ""
 	case ports == 0:
-		v.Remedy = fmt.Sprintf("run ip link delete %s: it has no port; the next ADD creates it with this node's "+
-			"address", text.Shell(f.Name))
+		v.Remedy = fmt.Sprintf("run ip link delete %s, because this bridge has no port; the next ADD creates it with this "+
+			"node's address", text.Shell(f.Name))
 	default:
-		v.Remedy = fmt.Sprintf("run ip -d link show master %s to find who uses its ports, which are no known pod's; if "+
-			"no one does, run ip link delete %[1]s", text.Shell(f.Name))
+		v.Remedy = fmt.Sprintf("run ip -d link show master %s to list its ports, which belong to no known pod; if no "+
+			"program uses them, run ip link delete %[1]s", text.Shell(f.Name))
 	}
 	if len(f.Pods) == 0 {
 		return ""

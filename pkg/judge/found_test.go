@@ -55,7 +55,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 	evil.Name = "cni0;x"
 	rulings(t, map[string]ruling{
 		"a recording names a bridge": {
-			op: failing("bridge", moved, evil), cause: CauseFailed, says: `cni0;x has`, remedy: `^run ip link delete 'cni0;x': `, report: "flannel-io/flannel#1850",
+			op: failing("bridge", moved, evil), cause: CauseFailed, says: `cni0;x has`, remedy: `^run ip link delete 'cni0;x', `, report: "flannel-io/flannel#1850",
 		},
 		"stale leases": {
 			op: failing("host-local", full, leases(253, 250)), cause: CauseFailed,
@@ -67,7 +67,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"no lease there": {
 			op: failing("host-local", full, leases(0, 0)), cause: CauseFailed,
-			says: `pods has no lease$`, remedy: `^run cniscope doctor: .*if it lists none`, report: "k3s-io/k3s#4682",
+			says: `pods has no lease$`, remedy: `^run cniscope doctor: .*if no lease is stale`, report: "k3s-io/k3s#4682",
 		},
 		"a module that is not loaded": {
 			op: failing("ipvlan", kind, module(event.ModuleThere)), cause: CauseFailed,
@@ -99,15 +99,15 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"a bridge without a port": {
 			op: failing("bridge", moved, bridge(0, 0)), cause: CauseFailed,
-			says: `10.244.2.1/24"; cni0 has 10.244.1.1/24 and no port$`, remedy: `^run ip link delete cni0: it has no port`, report: "flannel-io/flannel#1850",
+			says: `10.244.2.1/24"; cni0 has 10.244.1.1/24 and no port$`, remedy: `^run ip link delete cni0, because this bridge has no port`, report: "flannel-io/flannel#1850",
 		},
 		"only with the port of the failed call": {
 			op: failing("bridge", moved, bridge(1, 0, "veth1"), made("veth1")), cause: CauseFailed,
-			says: `and no port$`, remedy: `^run ip link delete cni0: it has no port`, report: "flannel-io/flannel#1850",
+			says: `and no port$`, remedy: `^run ip link delete cni0, because this bridge has no port`, report: "flannel-io/flannel#1850",
 		},
 		"with a port of another": {
 			op: failing("bridge", moved, bridge(2, 0, "veth1", "tap0"), made("veth1")), cause: CauseFailed,
-			says: `10.244.1.1/24 and 1 port$`, remedy: `^run ip -d link show master cni0 to find`, report: "flannel-io/flannel#1850",
+			says: `10.244.1.1/24 and 1 port$`, remedy: `^run ip -d link show master cni0 to list`, report: "flannel-io/flannel#1850",
 		},
 		"with ports of pods": {
 			op: failing("bridge", moved, bridge(3, 2, "veth1"), made("veth1")), cause: CauseFailed,

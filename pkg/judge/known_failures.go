@@ -115,7 +115,7 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"host-device", `failed to find host device: ([Ll]ink not found|failed to find physical interface|no device found)`,
-			"set device in the CNI configuration to an interface in the node's own namespace; one that another pod holds comes back when that pod is deleted",
+			"set device in the CNI configuration to an interface in the node's own namespace; an interface that another pod holds comes back when you delete that pod",
 			"ip -br link", "", "", "", "failed to find host device: Link not found",
 		},
 	}
@@ -126,7 +126,7 @@ func ofAddressPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
 			"", `no IP addresses available in range set`,
-			"run cniscope doctor: leaked-leases has the command that frees each address of a sandbox that is gone; if it lists none, give the network a range larger than the kubelet's maxPods",
+			"run cniscope doctor: its check leaked-leases prints the command that frees stale leases; if no lease is stale, give the network a range larger than the kubelet's maxPods",
 			"ls /var/lib/cni/networks/NETWORK; crictl pods -q", event.FoundLeases, "", "k3s-io/k3s#4682", "failed to allocate for range 0: no IP addresses available in range set: 10.42.2.1-10.42.2.254",
 		},
 		{
@@ -151,12 +151,12 @@ func ofAddressPlugins() []KnownFailure {
 		},
 		{
 			"host-local", `read-only file system`,
-			"mount the file system of /var/lib/cni writable (mount -o remount,rw) once dmesg shows no disk error, or set host-local's dataDir to one that is",
+			"mount the file system of /var/lib/cni writable (mount -o remount,rw) once dmesg shows no disk error, or set host-local's dataDir to a writable one",
 			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
 		},
 		{
 			"", `error dialing DHCP daemon`,
-			"start the DHCP daemon on this node, as a service: /opt/cni/bin/dhcp daemon; if none runs, first run rm -f /run/cni/dhcp.sock",
+			"start the DHCP daemon on this node as a service (/opt/cni/bin/dhcp daemon); before that, run rm -f /run/cni/dhcp.sock if no daemon runs",
 			"pgrep -a dhcp; ls -l /run/cni/dhcp.sock", "", "", "k8snetworkplumbingwg/multus-cni#1031", "error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: connection refused",
 		},
 		{
@@ -305,7 +305,7 @@ func ofChainedPlugins() []KnownFailure {
 		},
 		{
 			"", `interface (?P<INTERFACE>\S+|‹[^›]+›) has already a master set`,
-			"take the interface out of its other master: one that is a port of a bridge or of another VRF cannot join this VRF",
+			"take the interface out of its other master, because a port of a bridge or of another VRF cannot join this VRF",
 			"ip netns exec NETNS ip -d link", "", "", "", "cmdAdd failed: interface net1 has already a master set: blue",
 		},
 		{
@@ -353,7 +353,7 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `unknown FS magic on`,
-			"mount /run/netns into the agent's container with mountPropagation HostToContainer, then restart that pod: it sees an empty file in place of the namespace",
+			"mount /run/netns into the agent's container with mountPropagation HostToContainer, then restart that pod, which sees an empty file in place of the namespace",
 			"findmnt -t nsfs", "", "", "containernetworking/plugins#69", `failed to open netns "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": unknown FS magic on "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": 1021994`,
 		},
 		{
@@ -368,12 +368,12 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
-			"bring back what answers at the API server's address: the API server itself, and for a Service address kube-proxy or its replacement on this node",
+			"start the API server again; for a Service address, start kube-proxy or its replacement on this node",
 			"kubectl get --raw /readyz; crictl ps --name kube-proxy", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": dial tcp 10.96.0.1:443: connect: connection refused`,
 		},
 		{
 			"", `https://[^"]*/apis?/[^"]*"?: (context deadline exceeded|net/http: request canceled)`,
-			"run kubectl get --raw '/readyz?verbose' on this node and repair what fails there: the API server's answer came too late for the plugin; if nothing does, measure the way to it (ping)",
+			"run kubectl get --raw '/readyz?verbose' on this node and fix what fails; if nothing fails, measure packet loss between this node and the API server (ping)",
 			"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
 		},
 		{
@@ -383,7 +383,7 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `certificate has expired or is not yet valid`,
-			"set the node's clock if timedatectl shows a wrong time, else renew the API server's certificates (kubeadm certs renew all, on each control plane node)",
+			"set the node's clock if timedatectl shows a wrong time; otherwise renew the API server's certificates (kubeadm certs renew all, on each control plane node)",
 			"timedatectl; kubeadm certs check-expiration", "", "", "", `Get "https://10.96.0.1:443/api/v1/nodes/worker-1": x509: certificate has expired or is not yet valid: current time 2024-01-02T15:04:05Z is after 2023-12-31T00:00:00Z`,
 		},
 		{
@@ -409,7 +409,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `Cilium API client timeout exceeded`,
-			"run kubectl -n kube-system exec POD -- cilium-dbg status --verbose for the agent of this node; if it does not answer, delete that pod: its DaemonSet starts a new one",
+			"run kubectl -n kube-system exec POD -- cilium-dbg status --verbose for the agent of this node; if the agent does not answer, delete its pod, which the DaemonSet then creates again",
 			"crictl ps --name cilium-agent", "", "", "cilium/cilium#32399", "unable to create endpoint: Cilium API client timeout exceeded",
 		},
 		{
@@ -456,7 +456,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `Dst: (?P<ADDRESS>[^/ ]+|‹[^›]+›)/?.*already exists for an interface other than`,
-			"run ip route show ADDRESS, which names that interface; if its pod is gone, remove it with ip link delete; if not, restart calico-node on this node",
+			"run ip route show ADDRESS to find the interface; if its pod is gone, run ip link delete INTERFACE; otherwise restart calico-node on this node",
 			"ip route show; calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#8180", "error adding host side routes for interface: calid29a1cadef5, error: route (Ifindex: 131, Dst: 172.25.136.1/32, Scope: link) already exists for an interface other than 'calid29a1cadef5'",
 		},
 		{
@@ -471,13 +471,13 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"antrea", `does not support key prevResult`,
-			"set trafficEncapMode in antrea-config to networkPolicyOnly if antrea follows another CNI, else make antrea the first plugin of its conflist",
+			"set trafficEncapMode in antrea-config to networkPolicyOnly if antrea follows another CNI; otherwise make antrea the first plugin of its conflist",
 			"ls /etc/cni/net.d", "", "",
 			"antrea-io/antrea#2881", "Network configuration does not support key prevResult and value",
 		},
 		{
 			"", `/subnet\.env: no such file or directory`,
-			"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, kubectl logs why it ended; a node without podCIDR is one reason",
+			"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, kubectl logs why it exited, such as a node without podCIDR",
 			"crictl ps -a --name kube-flannel; ls -l /run/flannel", "", "", "flannel-io/flannel#2253", "loadFlannelSubnetEnv failed: open /run/flannel/subnet.env: no such file or directory",
 		},
 		{
@@ -492,7 +492,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `failed to get pod annotation: timed out waiting for annotations`,
-			"bring back ovnkube-controller (ovnkube-master before 4.14), which writes k8s.ovn.org/pod-networks: kubectl logs of that pod shows why it does not",
+			"fix ovnkube-controller (ovnkube-master before 4.14), which writes k8s.ovn.org/pod-networks: kubectl logs of its pod shows why it does not",
 			"kubectl get pod POD -o yaml", "", "", "", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded",
 		},
 		{
@@ -573,7 +573,7 @@ func ofDelegatorsAndClouds() []KnownFailure {
 		},
 		{
 			"azure-vnet azure-vnet-ipam", `timed out locking store|Store is locked`,
-			"run rm -f /var/run/azure-vnet.json.lock /var/run/azure-vnet-ipam.json.lock if pgrep azure-vnet finds no process: a killed plugin left them; if it finds one that hangs, kill it",
+			"run pgrep azure-vnet; if it finds a process that hangs, kill it; if it finds none, run rm -f /var/run/azure-vnet.json.lock /var/run/azure-vnet-ipam.json.lock",
 			"ls -l /var/run/azure-vnet*.lock; pgrep -a azure-vnet", "", "", "Azure/azure-container-networking#464", "Failed to initialize key-value store of network plugin: timed out locking store",
 		},
 		{

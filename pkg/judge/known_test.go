@@ -215,7 +215,7 @@ func TestAVerdictHasTheRemedyOfTheFailure(t *testing.T) {
 		},
 		"and of what was slow before, none": {
 			op:    add(with(seen(plugin("host-local", 0, 5000), wrote("no IP addresses available in range set: 10.42.2.1-10.42.2.254"), slept(from(0, 4900))), exit(1))),
-			cause: CauseFailed, remedy: `^run cniscope doctor: leaked-leases`,
+			cause: CauseFailed, remedy: `^run cniscope doctor: its check leaked-leases`,
 		},
 	})
 }

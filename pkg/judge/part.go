@@ -85,6 +85,9 @@ func (p Part) String() string {
 			said += ", " + what
 		}
 	}
+	if p.Kind == DAD && p.Count > 1 {
+		said += " and others"
+	}
 	if p.Doing != "" {
 		said += "; " + p.Doing
 	}

@@ -110,7 +110,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"noapi":     {cause: judge.CauseRefused, says: `failed to connect to /var/run/antrea/cni.sock \(ECONNREFUSED\)$`, remedy: `^start antrea-agent`},
 			"noapi DEL": {cause: judge.CauseRefused, says: `failed to connect to /var/run/antrea/cni.sock \(ECONNREFUSED\)$`, remedy: `^start antrea-agent`},
 			"full":      {cause: judge.CauseFailed, says: `^plugin host-local failed .*no IP addresses available`, never: `ovs-vswitchd`, remedy: `leaked-leases`},
-			"quoag":     {cause: judge.CauseStarved, says: `waiting for a CPU$`, never: `range`, remedy: `^raise the CPU limit of antrea-agent`},
+			"quoag":     {cause: judge.CauseStarved, says: `waited for a CPU$`, never: `range`, remedy: `^raise the CPU limit of antrea-agent`},
 			"vsk":       {cause: judge.CauseRestarted, says: `ovs-vswitchd \(pid 11976\) exited .* and was started again`, never: `waited for ovsdb-server$`, remedy: `^fix why ovs-vswitchd exited`},
 			"dbg2":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `detach its debugger`},
 			"rst":       {cause: judge.CauseRefused, says: `failed to connect to /var/run/antrea/cni.sock \(ECONNREFUSED\)$`, remedy: `^start antrea-agent`},

@@ -83,7 +83,7 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	switch {
 	case w.Killed == "OOM":
 		v.Cause, how = CauseOOM, "was OOM-killed"
-		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE: then the whole node ran out of memory", who)
+		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off it", who)
 	case restarted:
 		v.Cause = CauseRestarted
 		v.Remedy = fmt.Sprintf("fix why %s exited, unless it was restarted on purpose: %s; Events name a failed liveness probe", who, why)

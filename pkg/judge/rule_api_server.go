@@ -14,7 +14,7 @@ func apiServer(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause:  CauseAPIServer,
-		Says:   fmt.Sprintf("plugin %s waited for %s, which looks like the API server%s", plugin, most.Address, times(n)),
+		Says:   fmt.Sprintf("plugin %s waited%s for %s, which looks like the API server", plugin, times(n), most.Address),
 		Remedy: CauseAPIServer.remedy(),
 	}.beside(plugin), time: time, kind: Agents}
 }

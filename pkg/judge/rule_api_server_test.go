@@ -7,7 +7,7 @@ func TestAPIServer(t *testing.T) {
 		"IPAM asks it, at its own port": {
 			op: add(plugin("main", 0, 1000, seen(plugin("whereabouts", 10, 950),
 				dialled("tcp", "10.0.0.1:6443", from(20, 500)), dialled("tcp", "10.0.0.1:6443", from(510, 940))))),
-			cause: CauseAPIServer, says: `^910ms of 1s: plugin whereabouts waited for 10\.0\.0\.1:6443, which looks like the API server \(2 times\)$`,
+			cause: CauseAPIServer, says: `^910ms of 1s: plugin whereabouts waited \(2 times\) for 10\.0\.0\.1:6443, which looks like the API server$`,
 			report: "k8snetworkplumbingwg/whereabouts#313",
 		},
 		"or as a service": {

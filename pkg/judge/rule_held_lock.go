@@ -23,15 +23,15 @@ func heldLock(e *evidence) *finding {
 		h := longest.what.(*model.Wait).Holder
 		f.Remedy = goOn(h.PID, h.Name, h.State, h.By)
 	case path.Base(most.Name) == "xtables.lock":
-		f.Remedy = "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock"
+		f.Remedy = "switch the node to iptables-nft, which takes no lock, or run kube-proxy in mode nftables, or raise its minSyncPeriod"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
-		const own = "give host-local a smaller range or put its dataDir on tmpfs: it reads all files of a network under its lock"
+		const own = "give host-local a smaller range or put its dataDir on tmpfs, because it reads one file per address under its lock"
 		switch h := longest.what.(*model.Wait).Holder; {
 		case h != nil && h.Name == "host-local":
 			f.Remedy = own
 		case (h == nil || h.Name == "" || h.PID == 0) && path.IsAbs(most.Name):
-			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", text.Shell(most.Name), own)
+			f.Remedy = fmt.Sprintf("run fuser -v %s to find the holder; if the holder hangs, kill it; otherwise %s", text.Shell(most.Name), own)
 		}
 		f.Report = "containernetworking/plugins#561"
 	}
@@ -41,7 +41,7 @@ func heldLock(e *evidence) *finding {
 func release(name string, longest *wait) string {
 	if longest != nil {
 		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
-			return fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does under the lock", h.Name, h.PID)
+			return fmt.Sprintf("kill %s (pid %d) if it hangs; otherwise shorten its work under the lock", h.Name, h.PID)
 		}
 	}
 	if name == "" {
@@ -51,5 +51,6 @@ func release(name string, longest *wait) string {
 	if path.IsAbs(name) {
 		look = fmt.Sprintf("fuser -v %s, or lslocks,", text.Shell(name))
 	}
-	return fmt.Sprintf("run %s to name the holder: kill it if it hangs, else shorten what it does under the lock", look)
+	return fmt.Sprintf("run %s to find the holder; if the holder hangs, kill it; otherwise shorten its work under the "+
+		"lock", look)
 }

@@ -23,7 +23,7 @@ func TestHeldLock(t *testing.T) {
 		},
 		"whose path was not observed": {
 			op:    add(plugin("portmap", 0, 5100, seen(ran("storectl", 100, 5050), waited(event.WaitLock, "", from(110, 5010))))),
-			cause: CauseLock, says: `^4\.9s of 5\.1s: storectl waited for file lock of unknown path`, remedy: `^run lslocks to name the holder`,
+			cause: CauseLock, says: `^4\.9s of 5\.1s: storectl waited for file lock of unknown path`, remedy: `^run lslocks to find the holder`,
 		},
 		"host-local queues for its own": {
 			op: but(add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
@@ -36,12 +36,12 @@ func TestHeldLock(t *testing.T) {
 			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*model.Image{
 				seen(plugin("host-local", 20, 2270), waited(event.WaitLock, "/var/lib/cni/networks/antrea/lock", from(20, 2260))),
 			}, nil)))),
-			cause: CauseLock, says: `^2\.24s of 2\.3s: plugin host-local waited for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",
+			cause: CauseLock, says: `^2\.24s of 2\.3s: plugin host-local waited for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; otherwise give host-local a smaller range`, report: "containernetworking/plugins#561",
 		},
 		"another process has host-local's": {
 			op: add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800), waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790),
 				event.Actor{PID: 9, Name: "flock", Parent: "backup"})))),
-			cause: CauseLock, says: `held by flock of backup \(pid 9\)$`, remedy: `^kill flock \(pid 9\) if it hangs, else shorten what it does under the lock$`,
+			cause: CauseLock, says: `held by flock of backup \(pid 9\)$`, remedy: `^kill flock \(pid 9\) if it hangs; otherwise shorten its work under the lock$`,
 		},
 		"another lock has no such remedy": {
 			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waited for file lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,

@@ -32,7 +32,7 @@ func missing(e *evidence) *Verdict {
 }
 
 func copyAgain(plugin string) string {
-	return fmt.Sprintf("put %s, executable, into the CNI binary directory that cniscope doctor names", plugin)
+	return fmt.Sprintf("install plugin %s into the CNI binary directory and make it executable; cniscope doctor names the directory", plugin)
 }
 
 func unstartable(p *event.Program) *Verdict {

@@ -27,7 +27,7 @@ func TestMissing(t *testing.T) {
 		},
 		"the next plugin is not there": {
 			op: but(add(plugin("p", 0, 50)), found(event.Program{Name: "portmap", Fault: event.FaultAbsent, Has: "/b"})), cause: CauseMissing,
-			says: `cannot start: it is not in /b$`, remedy: `^put portmap, executable, into`, report: "containerd/containerd#8419",
+			says: `cannot start: it is not in /b$`, remedy: `^install plugin portmap into the CNI binary directory`, report: "containerd/containerd#8419",
 		},
 		"control: the next plugin's program is sound": {
 			op: but(add(plugin("p", 0, 50)), found()), cause: CauseRuntime, says: `did not run, though its program can start$`, remedy: `runtime's log`,

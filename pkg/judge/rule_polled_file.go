@@ -113,8 +113,8 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 	}
 	v := Verdict{
 		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
-		Remedy: fmt.Sprintf("run fuser -v %s to find the process that holds it open: "+
-			"kill it if it hangs; run %s %[1]s only if no process does", text.Shell(p.Path), remove),
+		Remedy: fmt.Sprintf("run fuser -v %s; if a process holds the file open and hangs, "+
+			"kill it; if no process does, run %s %[1]s", text.Shell(p.Path), remove),
 	}.beside(p.by.plugin)
 	l := e.call.LockFiles[p.Path]
 	switch {
@@ -125,11 +125,11 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		}
 	case l.Gone:
 		v.Says += fmt.Sprintf("; pid %d, which wrote it, is gone", l.Maker.PID)
-		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is "+
-			"gone", remove, text.Shell(p.Path), l.Maker.PID)
+		v.Remedy = fmt.Sprintf("run %s %s, because the process that wrote it (pid %d) has exited",
+			remove, text.Shell(p.Path), l.Maker.PID)
 	default:
 		v.Says += fmt.Sprintf("; %s (pid %d) wrote it", l.Maker.Name, l.Maker.PID)
-		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does while %s exists",
+		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs; otherwise shorten its work while %s exists",
 			l.Maker.Name, l.Maker.PID, p.Path)
 	}
 	return v

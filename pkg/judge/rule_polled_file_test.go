@@ -40,8 +40,8 @@ func TestAPolledFile(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a lock file": {
 			op: lock(), cause: CauseLockFile, says: tries + "$",
-			remedy: `^run fuser -v /run/p.lock to find the process that holds it open: ` +
-				`kill it if it hangs; run rm /run/p.lock only if no process does$`,
+			remedy: `^run fuser -v /run/p.lock; if a process holds the file open and hangs, kill it; ` +
+				`if no process does, run rm /run/p.lock$`,
 		},
 		"that is old": {
 			op: but(lock(), unknown(-3*time.Hour)), cause: CauseLockFile,
@@ -56,15 +56,15 @@ func TestAPolledFile(t *testing.T) {
 					m.Name = "mkdir"
 				}
 			}),
-			cause: CauseLockFile, says: `\(mkdir: EEXIST\)`, remedy: `; run rmdir /run/p.lock only if`,
+			cause: CauseLockFile, says: `\(mkdir: EEXIST\)`, remedy: `; if no process does, run rmdir /run/p.lock`,
 		},
 		"whose process is gone": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 99999}, Gone: true})),
-			cause: CauseLockFile, says: tries + "; pid 99999, which wrote it, is gone$", remedy: `^run rm /run/p.lock: the process that made it \(pid 99999\) is gone$`,
+			cause: CauseLockFile, says: tries + "; pid 99999, which wrote it, is gone$", remedy: `^run rm /run/p.lock, because the process that wrote it \(pid 99999\) has exited$`,
 		},
 		"whose process is there": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 12, Name: "p"}})),
-			cause: CauseLockFile, says: tries + `; p \(pid 12\) wrote it$`, remedy: `^kill p \(pid 12\) if it hangs, else`,
+			cause: CauseLockFile, says: tries + `; p \(pid 12\) wrote it$`, remedy: `^kill p \(pid 12\) if it hangs; otherwise`,
 		},
 		"for which the plugin gave up": {
 			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),

@@ -31,7 +31,7 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 		},
 		"not yet, after an OCI hook failed": {
 			op:    but(add(plugin("bridge", 0, 60)), func(c *model.Call) { c.Broken = []model.Step{broken, hook} }),
-			cause: CauseHook, says: `^every plugin succeeded, but the sandbox did not start; runc create exited 1: nvidia exited 1$`, remedy: `^remove or repair the hook`,
+			cause: CauseHook, says: `^every plugin succeeded, but the sandbox did not start; runc create exited 1: nvidia exited 1$`, remedy: `^fix the hook, or remove it`,
 		},
 		"after a plugin failed": {
 			op:    but(add(with(plugin("bridge", 0, 60), func(im *model.Image) { im.Code = 1 })), removed),

@@ -43,8 +43,8 @@ func awaited(run *model.Image) (longest *model.Connection) {
 
 func (p *program) remedy() string {
 	if im := resolver(p.slowest); im != nil {
-		return fmt.Sprintf("add -n to %s %s, which %s runs, or bring back the nameserver in /etc/resolv.conf: without -n "+
-			"it asks for the name of each address", im.Name, strings.Join(im.Args, " "), p.caller())
+		return fmt.Sprintf("add -n to %s %s, which %s runs, or fix the nameserver in /etc/resolv.conf: without -n "+
+			"the command resolves each address", im.Name, strings.Join(im.Args, " "), p.caller())
 	}
 	if r := instead(p.name); r != "" {
 		return r + p.longTable()

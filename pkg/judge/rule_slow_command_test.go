@@ -37,7 +37,7 @@ func TestSlowCommand(t *testing.T) {
 		},
 		"iptables that asks for names": {
 			op:    add(plugin("azure-vnet", 0, 1000, ran("sh", 10, 900, listing(20, 890, 10, "-t", "nat", "-L")))),
-			cause: CauseCommand, remedy: `^add -n to iptables -t nat -L, which azure-vnet runs, or bring back the nameserver`,
+			cause: CauseCommand, remedy: `^add -n to iptables -t nat -L, which azure-vnet runs, or fix the nameserver`,
 		},
 		"control: iptables that asks for none": {
 			op:    add(plugin("azure-vnet", 0, 1000, listing(20, 890, 10, "-t", "nat", "-nvL"))),

@@ -29,18 +29,17 @@ func causesOfStarts() []About {
 		},
 		{
 			CauseOCIRuntime, "OCI runtime", of,
-			"run iostat -x 1 and systemd-cgtop while pods start, unless the verdict names a program to speed up: a disk, " +
-				"systemd or a cgroup delays the OCI runtime",
+			"run iostat -x 1 and systemd-cgtop while pods start to find the busy disk or cgroup, unless the verdict names " +
+				"a program to speed up",
 		},
 		{
 			CauseHook, "OCI hook", of,
-			"remove or repair the hook, which each pod waits for: it is in the runtime's base specification or in a " +
-				"CDI file (/etc/cdi, /var/run/cdi)",
+			"fix the hook, or remove it from the runtime's base specification or from its CDI file (/etc/cdi, " +
+				"/var/run/cdi)",
 		},
 		{
 			CauseNRI, "NRI plugin", of,
-			"read the plugin's log of that time; speed up its handler of RunPodSandbox, or stop the plugin: " +
-				"each pod waits for it",
+			"read the plugin's log of that time; speed up its handler of RunPodSandbox, or stop the plugin",
 		},
 	}
 }

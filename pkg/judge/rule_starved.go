@@ -29,7 +29,7 @@ func starved(e *evidence) *finding {
 		}
 	}
 	f := &finding{Verdict: Verdict{
-		Cause: CauseStarved, Says: "waiting for a CPU",
+		Cause: CauseStarved, Says: "the processes of the call waited for a CPU",
 		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
 	if below != nil {
@@ -84,5 +84,5 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 
 func raiseLimit(agent *model.Connection, shares string) string {
 	return fmt.Sprintf("raise the CPU limit of %s, which %s, if nr_throttled in its cgroup's cpu.stat grows; "+
-		"else start fewer pods at once", nameOf(agent), shares)
+		"otherwise start fewer pods at once", nameOf(agent), shares)
 }

@@ -11,7 +11,7 @@ func TestStarved(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"runnable, and no CPU": {
 			op:    add(with(seen(plugin("p", 0, 1000, with(ran("iptables", 100, 600), delayed(450)))), delayed(300))),
-			cause: CauseStarved, says: `^750ms of 1s: waiting for a CPU$`, remedy: `load`,
+			cause: CauseStarved, says: `^750ms of 1s: the processes of the call waited for a CPU$`, remedy: `load`,
 		},
 		"the CPU is not to blame for what others held up": {
 			op:    add(with(seen(plugin("p", 0, 1000), waited(event.WaitLock, "/run/l", from(0, 590))), delayed(410))),
@@ -25,7 +25,7 @@ func TestStarved(t *testing.T) {
 			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {
 				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 480), cpu(5)), delayed(900))}
 			}),
-			cause: CauseStarved, says: `^470ms of 1s: waiting for a CPU$`, remedy: `^raise the CPU limit of agentd, which its plugins share`,
+			cause: CauseStarved, says: `^470ms of 1s: the processes of the call waited for a CPU$`, remedy: `^raise the CPU limit of agentd, which its plugins share`,
 		},
 		"control: host-local computes there": {
 			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {

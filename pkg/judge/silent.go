@@ -13,15 +13,15 @@ import (
 // of an unknown kind only the address is known, so there is none.
 func silent(c *model.Connection, plugin string) string {
 	if strings.HasPrefix(c.Address, "/") {
-		return fmt.Sprintf("run ss -xlp src %s, which names the process that listens there, and read its log of that time; "+
-			"run kill -CONT with its pid if /proc/PID/status says State: T", c.Address)
+		return fmt.Sprintf("run ss -xlp src %s to find the process that listens there; if its /proc/PID/status says "+
+			"State: T, run kill -CONT PID; otherwise read its log of that time", c.Address)
 	}
 	to, err := netip.ParseAddrPort(c.Address)
 	if known := ofService(c, plugin); known != "" || err != nil || !to.Addr().IsLoopback() {
 		return known
 	}
-	return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if "+
-		"/proc/PID/status says State: T, else read its log of that time", to.Port())
+	return fmt.Sprintf("run ss -tlnp 'sport = :%d' to find the process that listens there; if its /proc/PID/status "+
+		"says State: T, run kill -CONT PID; otherwise read its log of that time", to.Port())
 }
 
 func ofService(c *model.Connection, plugin string) string {
@@ -37,22 +37,21 @@ func ofService(c *model.Connection, plugin string) string {
 	host := to.Addr().String()
 	switch port := to.Port(); {
 	case host == "169.254.169.254" || host == "fd00:ec2::254":
-		return fmt.Sprintf("run ip route get %s and nft list ruleset, and remove what keeps this node from the cloud's "+
-			"metadata service: "+
-			"curl -m 2 http://%s/ must answer on it", host, to)
+		return fmt.Sprintf("run ip route get %s and nft list ruleset, and remove the route or rule that blocks the cloud's "+
+			"metadata service, until curl -m 2 http://%s/ answers on this node", host, to)
 	case isAPIServerAddress(to):
-		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and repair what " +
-			"fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
+		return "run kubectl get --raw '/readyz?verbose' and fix what fails; if nothing fails, measure packet loss between " +
+			"this node and the API server (ping, nstat TcpRetransSegs)"
 	case port == 53:
-		return fmt.Sprintf("bring back the DNS server at %s, or name another nameserver in this node's "+
-			"/etc/resolv.conf: dig @%s -p 53 . must answer on it", c.Address, host)
+		return fmt.Sprintf("start the DNS server at %s, or set another nameserver in this node's /etc/resolv.conf, until "+
+			"dig @%s -p 53 . answers on this node", c.Address, host)
 	case port == 2379 || port == 4001:
-		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and repair what "+
-			"it reports: a member that is down, no leader, a slow disk; if it gets no answer, restart what listens "+
-			"there, etcd or a proxy", c.Address)
+		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and fix what it "+
+			"reports (a member that is down, no leader, a slow disk); if it gets no answer, restart etcd or the proxy "+
+			"that listens there", c.Address)
 	case port == 67 || port == 547:
-		return fmt.Sprintf("start the DHCP server or relay at %s, and read its log of that time: it may have no free "+
-			"lease for this network", host)
+		return fmt.Sprintf("start the DHCP server or relay at %s; if it runs, read its log of that time: it may have no "+
+			"free lease for this network", host)
 	}
 	return ""
 }

@@ -14,10 +14,10 @@ func TestAPeerThatIsSilent(t *testing.T) {
 		remedy                   string
 	}{
 		"etcd":                                   {"calico", "tcp", "10.0.0.7:2379", `^run etcdctl --endpoints=10\.0\.0\.7:2379 endpoint health`},
-		"a DNS server":                           {"p", "udp", "10.0.0.53:53", `DNS server at 10\.0\.0\.53:53, or name another nameserver in this node's /etc/resolv\.conf`},
+		"a DNS server":                           {"p", "udp", "10.0.0.53:53", `DNS server at 10\.0\.0\.53:53, or set another nameserver in this node's /etc/resolv\.conf`},
 		"a DNS server, over TCP":                 {"p", "tcp", "[fd00::53]:53", `DNS server at \[fd00::53\]:53, .*dig @fd00::53 `},
 		"an agent's socket":                      {"p", "unix", "/run/a.sock", `^run ss -xlp src /run/a\.sock`},
-		"a DHCP server":                          {"p", "udp", "10.0.0.67:67", `^start the DHCP server or relay at 10\.0\.0\.67,`},
+		"a DHCP server":                          {"p", "udp", "10.0.0.67:67", `^start the DHCP server or relay at 10\.0\.0\.67;`},
 		"the cloud's metadata service":           {"p", "tcp", "169.254.169.254:80", `metadata service.*curl -m 2 http://169\.254\.169\.254:80/`},
 		"ipamd of AWS":                           {"aws-cni", "tcp", "127.0.0.1:50051", `ipamd\.log`},
 		"control: another plugin, at that port":  {"p", "tcp", "127.0.0.1:50051", `^run ss -tlnp 'sport = :50051'`},

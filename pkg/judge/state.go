@@ -93,7 +93,7 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	case event.AgentStopped, event.AgentFrozen:
 		return goOn(who.PID, name, s.State, s.By)
 	case event.AgentRunning:
-		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows, else run perf record -p %d to find what it computes", name, who.PID)
+		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows; otherwise run perf record -p %d to find its hot code", name, who.PID)
 	case event.AgentUninterruptible:
 		return fmt.Sprintf("%s; /proc/%d/stack shows where it waits", stuckIn(s.Channel, name), who.PID)
 	}
@@ -105,8 +105,8 @@ func stuckIn(function, name string) string {
 		parts []string
 		says  string
 	}{
-		{[]string{"nfs", "rpc_", "cifs", "smb"}, "bring back the server of the network file system that %s waits for, or unmount it (umount -f -l)"},
-		{[]string{"fuse", "request_wait_answer"}, "restart the program that serves the FUSE file system that %s waits for, or unmount it (fusermount -u)"},
+		{[]string{"nfs", "rpc_", "cifs", "smb"}, "start the server of the network file system that %s waits for, or unmount that file system (umount -f -l)"},
+		{[]string{"fuse", "request_wait_answer"}, "restart the program that serves the FUSE file system that %s waits for, or unmount that file system (fusermount -u)"},
 		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "move the files of %s to a faster disk, or stop other writers (iostat -x 1, iotop)"},
 		{[]string{"rtnl"}, "start and delete fewer pods at once: %s waits for the kernel's lock on network configuration (rtnl)"},
 		{[]string{"percpu_rwsem", "sb_start"}, "thaw the file system that %s waits for (fsfreeze -u)"},
@@ -116,5 +116,5 @@ func stuckIn(function, name string) string {
 			return fmt.Sprintf(known.says, name)
 		}
 	}
-	return fmt.Sprintf("replace the disk, network file system or device that dmesg reports as failing: %s waits for one in the kernel", name)
+	return fmt.Sprintf("replace the disk, network file system or device that dmesg reports as failing, because %s waits for it in the kernel", name)
 }

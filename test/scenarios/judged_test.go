@@ -172,11 +172,11 @@ func TestReportsAreJudged(t *testing.T) {
 		span: [3]string{"lock", "cniscope.lock.path", `/lock$`},
 	}, {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
-		cause: "host_local_scan|cpu_starved", says: `host-local read one file for each allocated address|waiting for a CPU`, report: "Azure/azure-container-networking#2817",
+		cause: "host_local_scan|cpu_starved", says: `host-local read one file for each allocated address|waited for a CPU`, report: "Azure/azure-container-networking#2817",
 	}, {
 		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: slowAPIServer,
 		chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "whereabouts"}, "isGateway": false, "ipMasq": false})},
-		cause: "api_server", says: `plugin whereabouts waited for 127\.0\.6\.43:6443, which looks like the API server \(2 times\)`, report: "k8snetworkplumbingwg/whereabouts#313",
+		cause: "api_server", says: `plugin whereabouts waited \(2 times\) for 127\.0\.6\.43:6443, which looks like the API server`, report: "k8snetworkplumbingwg/whereabouts#313",
 	}, {
 		name: "429", control: idle, chain: with("cilium"), before: busyAgent, fails: true,
 		cause: "agent_busy", says: `the agent of plugin cilium rejected the request \(too many requests\); plugin cilium failed \(code `, report: "",
@@ -208,14 +208,14 @@ func TestReportsAreJudged(t *testing.T) {
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
-		cause: "cpu_starved", says: `^\S+ of \S+ waiting for a CPU`,
+		cause: "cpu_starved", says: `^\S+ of \S+ the processes of the call waited for a CPU`,
 	}, {
 		name: "PowerShell", control: with("adapter"), chain: with("adapters"),
 		cause: "powershell", says: `plugin adapters ran powershell \(2 times\), which ran sleep`, report: "",
 	}, {
 		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `plugin adapter ran Get-NetAdapter, which ran sleep`,
 	}, {
-		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer was on a CPU, or waiting for one|waiting for a CPU`,
+		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer was on a CPU, or waiting for one|waited for a CPU`,
 	}} {
 		number++
 		t.Run(c.name, func(t *testing.T) {

@@ -28,14 +28,14 @@ func chains(context.Context) ([]fact.Chain, error) {
 func nftChains() ([]fact.Chain, error) {
 	conn, err := nftables.New()
 	if err != nil {
-		return nil, fmt.Errorf("nf_tables: %w", err)
+		return nil, fmt.Errorf("cannot open nf_tables: %w", err)
 	}
 	all, err := conn.ListChains()
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EINVAL):
 		return nil, nil // no nf_tables
 	case err != nil:
-		return nil, fmt.Errorf("listing the chains of nf_tables: %w", err)
+		return nil, fmt.Errorf("cannot list the chains of nf_tables: %w", err)
 	}
 	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
@@ -51,7 +51,7 @@ func nftChains() ([]fact.Chain, error) {
 				continue // it is gone
 			}
 			if err != nil {
-				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
+				return nil, fmt.Errorf("cannot list the rules of chain %s: %w", c.Name, err)
 			}
 			chain.Rules = len(rules)
 		}
@@ -102,12 +102,12 @@ func legacyChains() (found []fact.Chain, err error) {
 			continue // not loaded
 		}
 		if err != nil {
-			return found, fmt.Errorf("legacy iptables: %w", err)
+			return found, fmt.Errorf("cannot read legacy iptables: %w", err)
 		}
 		for _, table := range strings.Fields(string(names)) {
 			chains, forward, err := v.chains(table)
 			if err != nil {
-				return found, fmt.Errorf("legacy iptables, table %s: %w", table, err)
+				return found, fmt.Errorf("cannot read table %s of legacy iptables: %w", table, err)
 			}
 			if forward.Drops {
 				forward.Backend, forward.Family, forward.Table, forward.Name = "iptables-legacy", v.family, fact.Clean(table),

@@ -78,7 +78,7 @@ type pluginConf struct {
 func parseLoaded(c *fact.CRI, raw []byte) error {
 	var config cniConfig
 	if err := json.Unmarshal(raw, &config); err != nil {
-		return fmt.Errorf("reading which networks it has loaded: %w", err)
+		return fmt.Errorf("cannot read the networks that it has loaded: %w", err)
 	}
 	c.ConfDir, c.BinDirs, c.MaxConf = config.PluginConfDir, config.PluginDirs, config.PluginMaxConfNum
 	for _, n := range config.Networks {

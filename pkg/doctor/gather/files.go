@@ -35,7 +35,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		return d, nil
 	}
 	if err != nil {
-		return d, fmt.Errorf("reading the CNI directory: %w", err)
+		return d, fmt.Errorf("cannot read the CNI directory: %w", err)
 	}
 	d.Made = born(at)
 	networks, problems := cniconf.Load(at, cniconf.Digest{})

@@ -52,7 +52,7 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	if err != nil {
 		c.Said = "/etc/crio"
 		if conf, err = crioFiles(files); err != nil {
-			return fmt.Errorf("CRI-O's configuration: %w", err)
+			return fmt.Errorf("cannot read CRI-O's configuration: %w", err)
 		}
 	}
 	n := conf.Crio.Network

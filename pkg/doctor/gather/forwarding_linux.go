@@ -25,7 +25,7 @@ const (
 func forwarding(context.Context) (f fact.Forwarding, err error) {
 	on, err := number(sysctls + "ipv4/ip_forward")
 	if err != nil {
-		return f, fmt.Errorf("whether the node forwards: %w", err)
+		return f, fmt.Errorf("cannot read the sysctls of forwarding: %w", err)
 	}
 	f.Switches = map[string]bool{"ipv4/ip_forward": on != 0}
 	if on, err := number(sysctls + "ipv6/conf/all/forwarding"); err == nil {

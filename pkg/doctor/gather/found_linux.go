@@ -15,7 +15,7 @@ const portsMax = 4
 func attached(sees view, found *event.Found) error {
 	links, err := interfaces()
 	if err != nil {
-		return fmt.Errorf("listing the interfaces: %w", err)
+		return fmt.Errorf("cannot list the interfaces: %w", err)
 	}
 	byIndex := map[int]netlink.Link{}
 	var it netlink.Link
@@ -31,7 +31,7 @@ func attached(sees view, found *event.Found) error {
 	found.Type = it.Type()
 	addresses, err := netlink.AddrList(it, netlink.FAMILY_ALL)
 	if err != nil {
-		return fmt.Errorf("listing its addresses: %w", err)
+		return fmt.Errorf("cannot list its addresses: %w", err)
 	}
 	for _, a := range addresses {
 		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() && len(found.Addresses) < addressesMax {

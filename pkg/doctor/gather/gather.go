@@ -101,7 +101,7 @@ func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how 
 		select {
 		case *into = <-found:
 		case <-time.After(grace):
-			into.Err = fmt.Errorf("there was no answer in time: %w", ctx.Err())
+			into.Err = fmt.Errorf("no answer in time: %w", ctx.Err())
 		}
 	})
 }
@@ -255,13 +255,13 @@ func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fac
 	}
 	v, err := versionapi.NewVersionClient(conn).Version(ctx, &emptypb.Empty{})
 	if err != nil {
-		return r, fmt.Errorf("asking its version: %w", err)
+		return r, fmt.Errorf("cannot read its version: %w", err)
 	}
 	r.Version = fact.Clean(v.GetVersion())
 	answer, err := introspection.NewIntrospectionClient(conn).Plugins(runtime.InNamespace(ctx, "k8s.io"),
 		&introspection.PluginsRequest{})
 	if err != nil {
-		return r, fmt.Errorf("asking for its plugins: %w", err)
+		return r, fmt.Errorf("cannot list its plugins: %w", err)
 	}
 	for _, p := range answer.GetPlugins() {
 		r.Plugins = append(r.Plugins, fact.RuntimePlugin{

@@ -36,7 +36,7 @@ func socketPrograms() (found []fact.Attached, err error) {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("our cgroup: %w", err)
+		return nil, fmt.Errorf("cannot open the cgroup of doctor: %w", err)
 	}
 	defer dir.Close()
 	const effective = 1 // BPF_F_QUERY_EFFECTIVE
@@ -46,7 +46,7 @@ func socketPrograms() (found []fact.Attached, err error) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("which BPF programs are on our cgroup: %w", err)
+			return nil, fmt.Errorf("cannot list the BPF programs of the cgroup: %w", err)
 		}
 		for _, p := range result.Programs {
 			name, err := programName(p.ID)
@@ -64,7 +64,7 @@ func socketPrograms() (found []fact.Attached, err error) {
 func devicePrograms() (found []fact.Attached, err error) {
 	links, err := interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("listing the interfaces: %w", err)
+		return nil, fmt.Errorf("cannot list the interfaces: %w", err)
 	}
 	for _, l := range links {
 		names, err := programsOn(l)
@@ -92,7 +92,7 @@ func programsOn(l netlink.Link) (names []string, err error) {
 			names = append(names, name)
 		}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("which BPF programs are on %s: %w", l.Attrs().Name, err)
+		return nil, fmt.Errorf("cannot list the BPF programs of %s: %w", l.Attrs().Name, err)
 	} // no tcx
 	filters, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
@@ -119,12 +119,12 @@ func programName(id ebpf.ProgramID) (string, error) {
 		return "", nil // it is gone
 	}
 	if err != nil {
-		return "", fmt.Errorf("looking at a BPF program: %w", err)
+		return "", fmt.Errorf("cannot read a BPF program: %w", err)
 	}
 	defer p.Close()
 	info, err := p.Info()
 	if err != nil {
-		return "", fmt.Errorf("looking at a BPF program: %w", err)
+		return "", fmt.Errorf("cannot read a BPF program: %w", err)
 	}
 	return info.Name, nil
 }
@@ -141,7 +141,7 @@ func count(lb *fact.LB) error {
 		if id, err = ebpf.MapGetNextID(id); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("listing the BPF maps: %w", err)
+			return fmt.Errorf("cannot list the BPF maps: %w", err)
 		}
 		m, err := ebpf.NewMapFromID(id)
 		if err != nil {

@@ -77,7 +77,7 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	}
 	answer, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
-		return l, fmt.Errorf("listing the sandboxes: %w", err)
+		return l, fmt.Errorf("cannot list the sandboxes: %w", err)
 	}
 	running := map[string]bool{}
 	for _, s := range answer.GetItems() {
@@ -117,11 +117,11 @@ func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map
 	if f.Runtime.Value.Containerd() {
 		all, err := namespaces.NewNamespacesClient(conn).List(ctx, &namespaces.ListNamespacesRequest{})
 		if err != nil {
-			return fmt.Errorf("listing containerd's namespaces: %w", err)
+			return fmt.Errorf("cannot list containerd's namespaces: %w", err)
 		}
 		for _, n := range all.GetNamespaces() {
 			if err := inNamespace(ctx, conn, n.GetName(), alive); err != nil {
-				return fmt.Errorf("listing containerd's containers in %s: %w", n.GetName(), err)
+				return fmt.Errorf("cannot list containerd's containers in %s: %w", n.GetName(), err)
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) err
 	for _, dir := range dirs {
 		networks, err := list(sees, dir, resultsMax)
 		if err != nil {
-			return fmt.Errorf("host-local's leases: %w", err)
+			return fmt.Errorf("cannot read host-local's leases: %w", err)
 		}
 		for _, network := range networks {
 			if !leak.Named(network) {
@@ -217,7 +217,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	for _, dir := range resultFolders() {
 		names, err := list(sees, dir, resultsMax)
 		if err != nil {
-			return nil, fmt.Errorf("libcni's results: %w", err)
+			return nil, fmt.Errorf("cannot read libcni's results: %w", err)
 		}
 		for _, name := range names {
 			files = append(files, filepath.Join(dir, name))

@@ -15,7 +15,7 @@ func bearers(alive map[string]bool) error {
 		return err
 	}
 	if sees := theNode(contained()); !sees.sure {
-		return fmt.Errorf("which containers run: %w", errUnseen)
+		return fmt.Errorf("cannot list the running containers: %w", errUnseen)
 	}
 	for id := range running {
 		alive[id] = true

@@ -46,7 +46,7 @@ func things(wanted []string) (here map[string]bool, err error) {
 	}
 	links, err := interfaces()
 	if err != nil {
-		return here, fmt.Errorf("listing the interfaces: %w", err)
+		return here, fmt.Errorf("cannot list the interfaces: %w", err)
 	}
 	names := map[int]string{}
 	for _, l := range links {
@@ -57,7 +57,7 @@ func things(wanted []string) (here map[string]bool, err error) {
 	}
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return here, fmt.Errorf("listing the addresses: %w", err)
+		return here, fmt.Errorf("cannot list the addresses: %w", err)
 	}
 	for _, a := range addresses {
 		here[leak.Address(destination(a.IPNet), names[a.LinkIndex])] = true
@@ -65,7 +65,7 @@ func things(wanted []string) (here map[string]bool, err error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := netlink.RuleList(family)
 		if err != nil {
-			return here, fmt.Errorf("listing the rules of routing: %w", err)
+			return here, fmt.Errorf("cannot list the routing rules: %w", err)
 		}
 		for _, r := range rules {
 			for _, dev := range []string{r.IifName, r.OifName} {
@@ -84,7 +84,7 @@ func things(wanted []string) (here map[string]bool, err error) {
 			return true
 		})
 		if err != nil {
-			return here, fmt.Errorf("listing the routes: %w", err)
+			return here, fmt.Errorf("cannot list the routes: %w", err)
 		}
 	}
 	return here, nil

@@ -27,7 +27,7 @@ func knownLocks(dataDirs []string) (files []string, err error) {
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
 		networks, err := list(view{sure: true}, dir, resultsMax)
 		if errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("host-local's locks: %w", err)
+			return nil, fmt.Errorf("cannot read host-local's locks: %w", err)
 		}
 		for _, n := range networks {
 			files = append(files, filepath.Join(dir, n, "lock"))
@@ -82,7 +82,7 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	}
 	locks, err := procfs.Locks(locksMax)
 	if err != nil {
-		return nil, fmt.Errorf("reading the locks: %w", err)
+		return nil, fmt.Errorf("cannot read the locks: %w", err)
 	}
 	wanted := map[string]string{}
 	for _, file := range files {

@@ -15,13 +15,13 @@ import (
 func ownNetwork(context.Context) (n fact.Network, err error) {
 	links, err := interfaces()
 	if err != nil {
-		return n, fmt.Errorf("listing the interfaces: %w", err)
+		return n, fmt.Errorf("cannot list the interfaces: %w", err)
 	}
 	names := map[int]string{}
 	addresses := map[int][]netip.Prefix{}
 	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return n, fmt.Errorf("listing the addresses: %w", err)
+		return n, fmt.Errorf("cannot list the addresses: %w", err)
 	}
 	for _, a := range all {
 		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
@@ -37,7 +37,7 @@ func ownNetwork(context.Context) (n fact.Network, err error) {
 	}
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return n, fmt.Errorf("listing the routes: %w", err)
+		return n, fmt.Errorf("cannot list the routes: %w", err)
 	}
 	for _, r := range routes {
 		p, ok := prefixOf(r.Dst)

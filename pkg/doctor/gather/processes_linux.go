@@ -25,7 +25,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 	names := append(fact.AgentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	pids, err := procfs.All()
 	if err != nil {
-		return nil, fmt.Errorf("listing the processes: %w", err)
+		return nil, fmt.Errorf("cannot list the processes: %w", err)
 	}
 	own, err := procfs.OwnNamespace("net")
 	if err != nil {
@@ -35,7 +35,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("looking at the processes, of which there are %d: %w", len(pids), ctx.Err())
+			return nil, fmt.Errorf("cannot read all of %d processes in time: %w", len(pids), ctx.Err())
 		}
 		p, ok := recognise(pid, memory, names, binDirs)
 		if !ok {
@@ -43,7 +43,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 		}
 		ns, err := procfs.Namespace(pid, "net")
 		if errors.Is(err, fs.ErrPermission) {
-			hidden = fmt.Errorf("process %d (%s): which network it is in: %w", pid, p.Name, err)
+			hidden = fmt.Errorf("cannot read the network namespace of process %d (%s): %w", pid, p.Name, err)
 		}
 		p.HostNet = err == nil && ns == own
 		readDetails(&p, memory)
@@ -54,7 +54,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 
 func blind() error {
 	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
-		return fmt.Errorf("reading other users' processes needs %s: %w", names[0], fs.ErrPermission)
+		return fmt.Errorf("cannot read other users' processes without %s: %w", names[0], fs.ErrPermission)
 	}
 	return nil
 }

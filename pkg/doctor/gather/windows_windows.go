@@ -23,7 +23,7 @@ func allPipes(context.Context) (names []string, err error) {
 	var found windows.Win32finddata
 	h, err := windows.FindFirstFile(pattern, &found)
 	if err != nil {
-		return nil, fmt.Errorf("listing pipes: %w", err)
+		return nil, fmt.Errorf("cannot list the pipes: %w", err)
 	}
 	defer windows.FindClose(h)
 	for err == nil {
