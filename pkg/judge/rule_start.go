@@ -110,7 +110,6 @@ func (p StartPart) verdict(of time.Duration) *Verdict {
 	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: p.Cause.remedy()}
 }
 
-// shares gives the time of a program below a part to that program.
 func shares(parts []StartPart) (all []StartPart) {
 	for _, p := range parts {
 		p.own = time.Duration(p.To - p.From)
@@ -175,6 +174,8 @@ func ociWaited(name string, s *model.Step) string {
 	return name + " waited, possibly for the kernel or a disk"
 }
 
+const lacks = "the pod lacks what it adds"
+
 // nriPart returns the time in which NRI's plugins had the sandbox: from the last program's end before the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
@@ -198,16 +199,17 @@ func nriPart(s *model.Start) *StartPart {
 	named := func(of event.AgentState) string { return strings.Join(states[of], ", ") }
 	switch {
 	case len(states[event.NRIExited]) > 0: // also if it was disconnected
-		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and exited",
+		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and exited; "+lacks,
 			named(event.NRIExited), took)
 	case len(states[event.NRICut]) > 0:
-		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and was disconnected",
+		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and was disconnected; "+lacks,
 			named(event.NRICut), took)
+	case len(states[event.NRIAnswered]) > 1:
+		p.says = fmt.Sprintf("NRI plugins %s ran RunPodSandbox", named(event.NRIAnswered))
 	case len(states[event.NRIAnswered]) == 1:
 		p.says = fmt.Sprintf("NRI plugin %s ran RunPodSandbox", named(event.NRIAnswered))
 	case len(s.Sandbox.Plugins) > 0:
-		all := slices.DeleteFunc([]string{named(event.NRIAnswered), named("")}, func(n string) bool { return n == "" })
-		p.says = fmt.Sprintf("the runtime waited for at least one of the NRI plugins %s", strings.Join(all, ", "))
+		p.says = fmt.Sprintf("the runtime waited for at least one of the NRI plugins %s", named(""))
 	default:
 		p.Cause, p.says = CauseRuntime, "the runtime waited before NRI reported the sandbox"
 	}

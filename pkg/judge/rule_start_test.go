@@ -67,8 +67,8 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2; CNI took 100ms", 3010},
 		"an NRI plugin":           {ordinary, 1440, nri(1200, in(event.NRIAnswered), event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: NRI plugin dranet (pid 7) ran RunPodSandbox; CNI took 100ms", 20},
 		"one of two":              {ordinary, 1440, nri(1200, dranet, event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: the runtime waited for at least one of the NRI plugins dranet (pid 7), other (pid 8); CNI took 100ms", 20},
-		"one that was cut off":    {ordinary, 2240, nri(2000, in(event.NRICut)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and was disconnected", 20},
-		"one that exited":         {ordinary, 2240, nri(0, in(event.NRIExited)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and exited", 20},
+		"one that was cut off":    {ordinary, 2240, nri(2000, in(event.NRICut)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and was disconnected; the pod lacks what it adds", 20},
+		"one that exited":         {ordinary, 2240, nri(0, in(event.NRIExited)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and exited; the pod lacks what it adds", 20},
 		"a quick NRI plugin":      {ordinary, 250, nri(0, in(event.NRIAnswered)), "", "", 20},
 		"a late report, no steps": {nil, 1440, nri(1200), CauseRuntime, "1.2s of 1.44s: the runtime waited before NRI reported the sandbox; CNI took 100ms", 140},
 	} {

@@ -213,8 +213,13 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 		choose(e, n.labels)
 		known.Tell(e)
 		n.programs.Tell(e)
-		if s, is := e.Body.(*event.Step); is && s.Verb == "create" && n.nri != nil {
-			n.nri.Await(s.SandboxID)
+		if s, is := e.Body.(*event.Step); is && n.nri != nil {
+			switch {
+			case s.Kind == event.StepShim:
+				n.nri.Awake(s.SandboxID)
+			case s.Verb == "create":
+				n.nri.Await(s.SandboxID)
+			}
 		}
 		take(e)
 	}, n.sources...)

@@ -81,7 +81,7 @@ func New(o Options) *Plugin {
 		preinstalled: os.Getenv(api.PluginSocketEnvVar) != "",
 		pace:         defaultPace,
 		queue:        newQueue(o.Queue),
-		awaited:      awaited{seen: map[string][]Other{}, done: map[string]bool{}},
+		awaited:      awaited{seen: map[string]*looks{}, done: map[string]bool{}},
 		attempted:    attempted,
 		attempt:      sync.OnceFunc(func() { close(attempted) }),
 	}

@@ -1,6 +1,8 @@
 package nri
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,55 +12,110 @@ import (
 // Other is another NRI plugin.
 type Other struct {
 	event.Actor
-	Start int64
-	Wrote uint64
+	Start       int64
+	Read, Wrote uint64
 }
 
-// awaited are sandboxes, with the plugins that delay them.
+// awaited are sandboxes.
 type awaited struct {
 	mu   sync.Mutex
-	seen map[string][]Other
+	seen map[string]*looks
 	done map[string]bool // before they were awaited
 }
 
 const (
 	awaitedMax   = 1024
 	awaitedAfter = 150 * time.Millisecond
+	looksMax     = 100
 )
 
-// Await looks at other plugins if a report is late.
-func (p *Plugin) Await(id string) {
+// looks at plugins, which the runtime calls one after another.
+type looks struct {
+	n       int
+	late    bool
+	plugins map[uint32]*looked
+}
+
+type looked struct {
+	Other
+	last, took int // look of its latest call; looks until its next write
+	wrote      bool
+}
+
+// Awake looks before Await.
+func (p *Plugin) Awake(id string) { p.await(id, 0) }
+
+// Await looks while a report is late.
+func (p *Plugin) Await(id string) { p.await(id, awaitedAfter) }
+
+func (p *Plugin) await(id string, after time.Duration) {
 	a := &p.awaited
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.options.Plugins == nil || !p.connected.Load() || a.done[id] {
-		delete(a.done, id)
+		if after != 0 {
+			delete(a.done, id)
+		}
 		return
 	}
-	if len(a.seen) >= awaitedMax { // by failed sandboxes
-		clear(a.seen)
-	}
-	a.seen[id] = nil
-	time.AfterFunc(awaitedAfter, func() {
-		if p.delayed(id, nil) {
-			p.delayed(id, p.others())
+	l := a.seen[id]
+	if l == nil {
+		if len(a.seen) >= awaitedMax { // by failed sandboxes
+			clear(a.seen)
 		}
-	})
+		l = &looks{}
+		a.seen[id] = l
+	}
+	time.AfterFunc(after, func() { p.look(id, l, after) })
 }
 
-func (p *Plugin) delayed(id string, others []Other) bool {
+func (p *Plugin) look(id string, l *looks, again time.Duration) {
+	awaits := func() bool { return p.awaited.seen[id] == l && l.n < looksMax }
+	p.awaited.mu.Lock()
+	waits := awaits()
+	p.awaited.mu.Unlock()
+	if !waits {
+		return
+	}
+	now := p.others()
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
-	_, is := p.awaited.seen[id]
-	if is && others != nil {
-		p.awaited.seen[id] = others
+	if !awaits() {
+		return
 	}
-	return is
+	l.add(now)
+	if again != 0 {
+		l.late = true
+		time.AfterFunc(again, func() { p.look(id, l, again) })
+	}
+}
+
+func (l *looks) add(now []Other) {
+	if l.n++; l.plugins == nil {
+		l.plugins = map[uint32]*looked{}
+	}
+	for _, o := range now {
+		k := l.plugins[o.PID]
+		if k == nil {
+			l.plugins[o.PID] = &looked{Other: o}
+			continue
+		}
+		if o.Wrote != k.Wrote {
+			k.wrote = l.late
+			if k.last != 0 {
+				k.took = max(k.took, l.n-k.last)
+			}
+		}
+		if o.Wrote != k.Wrote || o.Read != k.Read {
+			k.last = l.n
+		}
+		k.Other = o
+	}
 }
 
 func (p *Plugin) others() []Other { return p.options.Plugins(int(p.runtimePID.Load())) }
 
-func (p *Plugin) take(id string) []Other {
+func (p *Plugin) take(id string) *looks {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
 	seen, is := p.awaited.seen[id]
@@ -72,29 +129,32 @@ func (p *Plugin) take(id string) []Other {
 	return seen
 }
 
-func compare(before, now []Other, alive func(Other) bool) (all []event.Actor) {
-	known := map[uint32]Other{}
-	for _, o := range before {
-		known[o.PID] = o
+func (l *looks) end(now []Other, alive func(Other) bool) (all []event.Actor) {
+	if l == nil {
+		l = &looks{}
+	}
+	l.add(now)
+	most, wrote := 0, 0
+	for _, k := range l.plugins {
+		most = max(most, k.took)
+		if k.wrote {
+			wrote++
+		}
 	}
 	for _, o := range now {
-		one := o.Actor
-		if was, is := known[o.PID]; is && was.Wrote != o.Wrote {
-			one.State = event.NRIAnswered
+		if k := l.plugins[o.PID]; k.wrote && (wrote == 1 || most > 0 && k.took >= (most+1)/2) {
+			o.State = event.NRIAnswered
 		}
-		delete(known, o.PID)
-		all = append(all, one)
-	}
-	for _, o := range before {
-		if _, lost := known[o.PID]; !lost {
-			continue
-		}
-		state := event.NRICut
-		if !alive(o) {
-			state = event.NRIExited
-		}
-		o.State = state
+		delete(l.plugins, o.PID)
 		all = append(all, o.Actor)
+	}
+	for _, pid := range slices.Sorted(maps.Keys(l.plugins)) {
+		k := l.plugins[pid]
+		k.State = event.NRICut
+		if !alive(k.Other) {
+			k.State = event.NRIExited
+		}
+		all = append(all, k.Actor)
 	}
 	return all
 }

@@ -2,47 +2,78 @@ package nri
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func TestWhatPluginsDidBetweenTwoLooks(t *testing.T) {
-	other := func(pid uint32, wrote uint64) Other {
-		return Other{Actor: event.Actor{PID: pid}, Wrote: wrote}
+func TestWhatPluginsDidBetweenLooks(t *testing.T) {
+	other := func(pid uint32, read, wrote uint64) Other {
+		return Other{Actor: event.Actor{PID: pid}, Read: read, Wrote: wrote}
 	}
 	alive := func(o Other) bool { return o.PID == 4 }
-	before := []Other{other(1, 10), other(2, 10), other(3, 10), other(4, 10)}
-	got := map[uint32]event.AgentState{}
-	for _, p := range compare(before, []Other{other(1, 10), other(2, 11), other(5, 1)}, alive) {
-		got[p.PID] = p.State
-	}
-	want := map[uint32]event.AgentState{1: "", 2: event.NRIAnswered, 3: event.NRIExited, 4: event.NRICut, 5: ""}
-	harness.Equal(t, len(got), len(want), "plugins")
-	for pid, state := range want {
-		harness.Equal(t, got[pid], state, "plugin", pid)
-	}
-	for _, p := range compare(nil, before, alive) {
-		harness.Equal(t, p.State, "", "without an earlier look")
+	for _, c := range []struct {
+		name  string
+		looks [][]Other
+		want  map[uint32]event.AgentState
+	}{
+		{"without an earlier look", [][]Other{{other(1, 1, 1)}}, map[uint32]event.AgentState{1: ""}},
+		{"one answers, two are lost, one comes", [][]Other{
+			{other(1, 5, 10), other(2, 5, 10), other(3, 5, 10), other(4, 5, 10)},
+			{other(1, 5, 10), other(2, 5, 11), other(5, 1, 1)},
+		}, map[uint32]event.AgentState{1: "", 2: event.NRIAnswered, 3: event.NRIExited, 4: event.NRICut, 5: ""}},
+		{"one that is called after a slow one is quick", [][]Other{
+			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)}, {other(1, 7, 11), other(2, 6, 11)},
+		}, map[uint32]event.AgentState{1: event.NRIAnswered, 2: ""}},
+		{"the second is slow", [][]Other{
+			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 10)},
+			{other(1, 6, 11), other(2, 6, 12)},
+		}, map[uint32]event.AgentState{1: "", 2: event.NRIAnswered}},
+		{"both are slow", [][]Other{
+			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)},
+			{other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 11)},
+		}, map[uint32]event.AgentState{1: event.NRIAnswered, 2: event.NRIAnswered}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &looks{late: true}
+			last := len(c.looks) - 1
+			for _, now := range c.looks[:last] {
+				l.add(now)
+			}
+			got := map[uint32]event.AgentState{}
+			for _, p := range l.end(c.looks[last], alive) {
+				got[p.PID] = p.State
+			}
+			harness.Equal(t, len(got), len(c.want), "plugins")
+			for pid, state := range c.want {
+				harness.Equal(t, got[pid], state, "plugin", pid)
+			}
+		})
 	}
 }
 
 // A report may be read before the step that it follows.
 func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
-	looks := make(chan struct{}, 8)
-	p := New(Options{Plugins: func(int) []Other { looks <- struct{}{}; return []Other{{}} }})
-	p.connected.Store(true)
-	p.take("early")
-	p.Await("early")
-	p.Await("quick")
-	p.take("quick")
-	p.Await("late")
-	<-looks
-	harness.Until(t, "the look is kept", func() bool {
-		p.awaited.mu.Lock()
-		defer p.awaited.mu.Unlock()
-		return len(p.awaited.seen["late"]) == 1
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		p := New(Options{Plugins: func(int) []Other { looks++; return []Other{{}} }})
+		p.connected.Store(true)
+		p.take("early")
+		p.Awake("early")
+		p.Await("early")
+		p.Await("quick")
+		p.take("quick")
+		p.Await("late")
+		time.Sleep(awaitedAfter)
+		synctest.Wait()
+		harness.Equal(t, looks, 1, "looks")
+		harness.Equal(t, len(p.take("late").plugins), 1, "plugins seen")
+		p.Awake("ordinary")
+		time.Sleep(10 * awaitedAfter)
+		synctest.Wait()
+		harness.Equal(t, looks, 2, "looks after it was reported, and one before another is")
+		harness.Equal(t, p.take("ordinary").late, false, "late")
 	})
-	harness.Equal(t, len(p.take("late")), 1, "plugins seen")
-	harness.Equal(t, len(looks), 0, "more looks")
 }

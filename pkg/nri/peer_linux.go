@@ -71,8 +71,8 @@ func orphaned(ctx context.Context, parent int) bool {
 func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	before := p.take(s.ID)
 	defer func() {
-		if p.options.Plugins != nil && (before != nil || s.Late != 0) {
-			s.Plugins = compare(before, p.others(), func(o Other) bool { return procfs.Alive(int(o.PID), o.Start) })
+		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) {
+			s.Plugins = before.end(p.others(), func(o Other) bool { return procfs.Alive(int(o.PID), o.Start) })
 		}
 	}()
 	stat, err := procfs.StatOf(int(s.PID))

@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Search finds other plugins: processes at the runtime's NRI socket, and those that the runtime started. It searches
-// after a change.
+// Search finds other plugins after a change: processes at the runtime's NRI socket, and those that it started.
 type Search struct {
 	base string
 	pids func() ([]int, error)
@@ -46,7 +45,7 @@ func (n *Search) List(runtime int) (living []Other) {
 	}
 	for _, o := range n.found {
 		if procfs.Alive(int(o.PID), o.Start) {
-			o.Wrote = procfs.Writes(int(o.PID))
+			o.Read, o.Wrote = procfs.Calls(int(o.PID))
 			living = append(living, o)
 		}
 	}
@@ -78,9 +77,9 @@ func (n *Search) search() {
 				}
 			}
 		}
-		_ = procfs.Descriptors(pid, func(fd int, target string) bool {
+		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 			inode := procfs.SocketIn(target)
-			if !slices.Contains(plugins, inode) && (name == "" || fd != 3 || inode == 0) {
+			if !slices.Contains(plugins, inode) && (name == "" || inode == 0) {
 				return true
 			}
 			n.found = append(n.found, Other{

@@ -29,7 +29,7 @@ type start struct {
 	last   int64 // end of the latest shim or OCI runtime
 	closed bool  // the setup ended
 	began  bool  // the OCI runtime's verb start ended
-	bad    bool  // a program failed
+	bad    bool
 }
 
 func (all *starts) Stepped(now int64, b *event.Step) {

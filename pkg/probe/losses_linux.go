@@ -36,8 +36,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// these affect no call
-		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
+		if ofNoCall[i] || now[i] <= l.attributed[i] {
 			continue
 		}
 		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: now[i] - l.attributed[i]})
@@ -59,6 +58,10 @@ func (l *losses) forget(live map[kernel.Key]bool) {
 	}
 }
 
+var ofNoCall = [kernel.LifeCounterCOUNTERS]bool{
+	kernel.LifeCounterCUT_ENV: true, kernel.LifeCounterLOST_SHARE: true, kernel.LifeCounterLOST_STARTS: true,
+}
+
 var reasons = [kernel.LifeCounterCOUNTERS]string{
 	kernel.LifeCounterLOST_RING:    "ring full",
 	kernel.LifeCounterLOST_TABLE:   "process table full",
@@ -68,4 +71,5 @@ var reasons = [kernel.LifeCounterCOUNTERS]string{
 	kernel.LifeCounterLOST_QUOTA:   "over quota",
 	kernel.LifeCounterLOST_CONNS:   "connection table full",
 	kernel.LifeCounterLOST_STREAMS: "stream table full",
+	kernel.LifeCounterLOST_STARTS:  "table of sandbox starts full",
 }

@@ -208,6 +208,7 @@ func (s Stats) Readings() []meter.Reading {
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Tracked),
 		meter.Count("probe_environments_cut_total", "Environments too long to search for CNI_COMMAND to their end.", s.Lost["environment too long"]),
 		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, beyond their half of limits.processes.", s.Lost["share of the process table full"]),
+		meter.Count("probe_starts_refused_total", "Programs of starting sandboxes beyond 1,024, which have no span.", s.Lost["table of sandbox starts full"]),
 		meter.Count("probe_records_undecodable_total", "Unknown records of BPF programs. Report them.", s.Undecodable),
 		meter.Count("probe_peers_unfound_total", "Agents' waits for a process of the node that was not found in time: the verdict has only its address.", s.Unfound),
 		meter.Count("probe_seconds_total", "Time since the probe was loaded.", s.Observed.Seconds()),

@@ -13,8 +13,10 @@ import (
 // TracerOf returns the PID of a tracer; 0 if none is visible.
 func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")) }
 
-// Writes counts a process's calls of write.
-func Writes(pid int) uint64 { return field(path(pid, "io"), "syscw:") }
+// Calls counts a process's calls of read and write.
+func Calls(pid int) (reads, writes uint64) {
+	return field(path(pid, "io"), "syscr:"), field(path(pid, "io"), "syscw:")
+}
 
 func field(file, name string) (n uint64) {
 	text, _ := os.ReadFile(file)

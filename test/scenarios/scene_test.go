@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
@@ -44,7 +46,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case name == nriActor:
+	case name == nriActor, os.Getenv(api.PluginNameEnvVar) != "":
 		os.Exit(actNRI())
 	case name == "whereabouts":
 		os.Exit(lease())

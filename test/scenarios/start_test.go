@@ -26,9 +26,12 @@ const nriActor = "nri-actor"
 
 type nriAct string
 
-func (a nriAct) RunPodSandbox(context.Context, *api.PodSandbox) error {
+func (a nriAct) RunPodSandbox(_ context.Context, pod *api.PodSandbox) error {
+	if os.Getenv(api.PluginNameEnvVar) != "" && !strings.Contains(pod.GetAnnotations()["act"], string(a)) {
+		return nil
+	}
 	switch a {
-	case "sleeps":
+	case "sleeps", "naps":
 		time.Sleep(1200 * time.Millisecond) // the fault
 	case "hangs":
 		select {}
@@ -45,7 +48,12 @@ func (nriAct) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) 
 }
 
 func actNRI() int {
-	p, err := stub.New(nriAct(os.Args[1]), stub.WithPluginName(os.Args[1]), stub.WithPluginIdx("10"), stub.WithSocketPath(os.Args[2]))
+	act, o := nriAct(os.Getenv(api.PluginNameEnvVar)), []stub.Option(nil)
+	if act == "" {
+		act = nriAct(os.Args[1])
+		o = []stub.Option{stub.WithPluginName(os.Args[1]), stub.WithPluginIdx("10"), stub.WithSocketPath(os.Args[2])}
+	}
+	p, err := stub.New(act, o...)
 	if err == nil {
 		err = p.Run(context.Background())
 	}
@@ -176,6 +184,34 @@ func startOf(t *testing.T, ro rig.Options) {
 				t.Fatalf("%q", said)
 			}
 			harness.Says(t, said[0], c.says...)
+		})
+	}
+}
+
+// A pre-installed plugin that delays a start is named among others, which answer at once.
+func TestWhichPreinstalledNRIPluginDelaysTheStart(t *testing.T) {
+	self := harness.Must(os.Executable())(t)
+	s := set(t, rig.Options{NRIPlugins: map[string]string{
+		"10-sleeps": self, "20-naps": self, "30-answers": self, "40-hangs": self, "50-dies": self,
+	}}, "[slow]\ncall = \"500ms\"\n[sampling]\nper_second = 0\n")
+	s.network("pods", rig.Bridge())
+	const lost = "did not answer RunPodSandbox within "
+	for _, c := range []struct{ act, says string }{
+		{"sleeps", "NRI plugin sleeps (pid"},
+		{"naps sleeps", "NRI plugins sleeps (pid"},
+		{"naps", "NRI plugin naps (pid"},
+		{"dies", "NRI plugin dies (pid"},
+		{"hangs", "NRI plugin hangs (pid"},
+	} {
+		t.Run(c.act, func(t *testing.T) {
+			s.add(rig.PodOptions{Annotations: map[string]string{"act": c.act}}, false)
+			outer, _ := s.started(fmt.Sprintf("pod-%d", s.pods))
+			says := outer.Attrs["cniscope.verdict"]
+			harness.Says(t, says, c.says)
+			harness.Equal(t, outer.Attrs["cniscope.cause"], "nri_plugin", "cause")
+			if fails := c.act == "dies" || c.act == "hangs"; fails != strings.Contains(says, lost) || strings.Contains(says, "answers") {
+				t.Errorf("%q", says)
+			}
 		})
 	}
 }

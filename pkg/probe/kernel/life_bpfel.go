@@ -78,7 +78,8 @@ const (
 	LifeCounterLOST_QUOTA   LifeCounter = 5
 	LifeCounterLOST_CONNS   LifeCounter = 6
 	LifeCounterLOST_STREAMS LifeCounter = 7
-	LifeCounterCOUNTERS     LifeCounter = 8
+	LifeCounterLOST_STARTS  LifeCounter = 8
+	LifeCounterCOUNTERS     LifeCounter = 9
 )
 
 type LifeExecEvent struct {

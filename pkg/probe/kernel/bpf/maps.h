@@ -73,7 +73,8 @@ enum counter {
 	LOST_QUOTA = 5, /* a root exceeded its quota */
 	LOST_CONNS = 6, /* too many connections */
 	LOST_STREAMS = 7, /* too many streams of servers */
-	COUNTERS = 8,
+	LOST_STARTS = 8, /* more programs of sandboxes' starts than fit */
+	COUNTERS = 9,
 };
 
 /* Mapped by the reader, which reads them twenty times a second. */

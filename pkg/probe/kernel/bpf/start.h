@@ -46,9 +46,16 @@ static __always_inline struct start *start_of(__u32 tgid)
 static __always_inline struct start *add_start(__u32 tgid, const struct start *s)
 {
 	__u32 *any = belief(STARTING);
+	long failed;
 
-	if (!any || bpf_map_update_elem(&starts, &tgid, s, BPF_NOEXIST))
+	if (!any)
 		return 0;
+	failed = bpf_map_update_elem(&starts, &tgid, s, BPF_NOEXIST);
+	if (failed) {
+		if (failed != -EEXIST)
+			lose(LOST_STARTS, 0);
+		return 0;
+	}
 	__sync_fetch_and_add(any, 1);
 	return bpf_map_lookup_elem(&starts, &tgid);
 }
