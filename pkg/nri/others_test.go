@@ -28,12 +28,18 @@ func TestWhatPluginsDidBetweenLooks(t *testing.T) {
 			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)}, {other(1, 7, 11), other(2, 6, 11)},
 		}, map[uint32]event.AgentState{1: event.NRIAnswered, 2: ""}},
 		{"the second is slow", [][]Other{
-			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 10)},
+			{other(1, 5, 10), other(2, 5, 10)},
+			{other(1, 6, 11), other(2, 6, 10)},
+			{other(1, 6, 11), other(2, 6, 10)},
 			{other(1, 6, 11), other(2, 6, 12)},
 		}, map[uint32]event.AgentState{1: "", 2: event.NRIAnswered}},
 		{"both are slow", [][]Other{
-			{other(1, 5, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)}, {other(1, 6, 10), other(2, 5, 10)},
-			{other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 10)}, {other(1, 6, 11), other(2, 6, 11)},
+			{other(1, 5, 10), other(2, 5, 10)},
+			{other(1, 6, 10), other(2, 5, 10)},
+			{other(1, 6, 10), other(2, 5, 10)},
+			{other(1, 6, 11), other(2, 6, 10)},
+			{other(1, 6, 11), other(2, 6, 10)},
+			{other(1, 6, 11), other(2, 6, 11)},
 		}, map[uint32]event.AgentState{1: event.NRIAnswered, 2: event.NRIAnswered}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
