@@ -78,7 +78,7 @@ FUZZTIME     ?= 10s
 # another. STORIES and RIGS start a containerd of their own; a cniscope sees the calls of every rig, so these also run
 # one after another.
 HOST    := ./pkg/probe ./pkg/probe/subprocess ./pkg/probe/connector ./pkg/probe/kernel ./plugin/cniscope
-PURE    := $(shell go list ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/subprocess$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/realtime ./test/harness
+PURE    := $(shell go list -find ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/subprocess$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/realtime ./test/harness
 SLOW    := $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go 'harness\.Slow' pkg plugin))))
 STORIES := ./test/scenarios ./test/doctor
 RIGS    := ./test/rig ./test/e2e ./test/examples ./test/chart ./test/bench ./test/words
@@ -106,6 +106,8 @@ check: ## formatting, unit tests, golden recordings and fuzz corpora, without th
 .PHONY: test-pure test-slow test-host test-stories test-causes
 test-pure:
 	@echo "compiling the tests, a minute or two the first time"
+	@# Modules come while the standard library compiles.
+	@go list -deps -test $(PURE) >/dev/null & go build net/http; wait
 	$(PACKAGES) -short -timeout 10m $(filter-out $(ELSEWHERE),$(PURE))
 
 test-slow: ## unit tests of packages that have slow tests, including these
