@@ -78,7 +78,7 @@ FUZZTIME     ?= 10s
 # another. STORIES and RIGS start a containerd of their own; a cniscope sees the calls of every rig, so these also run
 # one after another.
 HOST    := ./pkg/probe ./pkg/probe/subprocess ./pkg/probe/connector ./pkg/probe/kernel ./plugin/cniscope
-PURE    := $(shell go list ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/subprocess$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/realtime ./test/harness
+PURE    := $(shell go list -find ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/subprocess$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/realtime ./test/harness
 SLOW    := $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go 'harness\.Slow' pkg plugin))))
 STORIES := ./test/scenarios ./test/doctor
 RIGS    := ./test/rig ./test/e2e ./test/examples ./test/chart ./test/bench ./test/words
@@ -91,36 +91,39 @@ ROOT := $(filter 0,$(shell id -u))
 SUB  := $(MAKE) --no-print-directory
 
 # One line for each package or test, with what it took, and at the end what failed and why. What skips must be listed.
-# Without debugging information (-s) the tests link in two thirds of the time; `make lint` vets them.
-PACKAGES := go run ./test/skips $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped -- -ldflags=-s -vet=off
-TESTS    := go run ./test/skips $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped -- -ldflags=-s -vet=off
+# Without debugging information (-s) the tests link in two thirds of the time; `make lint` vets them. NRI's runtime of
+# WebAssembly would take 12 s of compiling.
+PACKAGES := go run ./test/skips -ldflags=-s -vet=off -tags nri_no_wasm
+TESTS    := $(PACKAGES) -v
 # SEED=N: tests run in a random order that N determines.
 ORDER    := $(if $(SEED),-shuffle=$(SEED))
 
 .PHONY: check
-check: tools-report ## formatting, unit tests, golden recordings and fuzz corpora, without the slow tests (no root)
+check: ## formatting, unit tests, golden recordings and fuzz corpora, without the slow tests (no root)
 	@test/steps.sh 'format: files=$$(gofmt -l configs docs pkg plugin test) && test -z "$$files" || { echo "$$files"; false; }' \
 		'unit tests: $(SUB) test-pure'
 
 .PHONY: test-pure test-slow test-host test-stories test-causes
-test-pure: tools-report
+test-pure:
 	@echo "compiling the tests, a minute or two the first time"
+	@# Modules come while the standard library compiles.
+	@go list -deps -test $(PURE) >/dev/null & go build net/http; wait
 	$(PACKAGES) -short -timeout 10m $(filter-out $(ELSEWHERE),$(PURE))
 
-test-slow: tools-report ## unit tests of packages that have slow tests, including these
+test-slow: ## unit tests of packages that have slow tests, including these
 	$(PACKAGES) -timeout 30m $(SLOW)
 
-test-host: tools-report ## tests that observe all processes of the machine (root)
+test-host: ## tests that observe all processes of the machine (root)
 	$(TESTS) -p 1 -count=1 $(ORDER) -timeout 30m $(HOST)
 
-test-stories: tools-report tools ## all stories on the rig: a cause each, and what cniscope says of it (root)
+test-stories: tools ## all stories on the rig: a cause each, and what cniscope says of it (root)
 	$(TESTS) -p 1 -count=1 $(ORDER) -timeout 30m $(STORIES)
 
-test-causes: tools-report tools ## one story for each main cause (root)
+test-causes: tools ## one story for each main cause (root)
 	$(TESTS) -p 1 -count=1 -timeout 30m -run '$(CAUSES)' $(STORIES)
 
 .PHONY: test
-test: tools-report ## check, tests that observe the machine, and one story for each main cause (root for all but check)
+test: ## check, tests that observe the machine, and one story for each main cause (root for all but check)
 ifdef ROOT
 	@# Host observers mostly wait, so the unit tests take the processors meanwhile.
 	@test/steps.sh 'tools: $(SUB) -j2 tools &' 'check: $(SUB) check ELSEWHERE=%/plugin/cniscope &' 'host observers: $(SUB) test-host' \
@@ -133,12 +136,12 @@ endif
 ROUND = 'host observers, seed $(1): $(SUB) test-host SEED=$(1)' 'stories, seed $(1): $(SUB) test-stories SEED=$(1)'
 nightly: SEED := $(or $(SEED),$(shell date +%s))
 .PHONY: nightly
-nightly: tools tools-report ## host observers and all stories three times in random order, beside four busy loops, 3,000 idle processes and a foreign plugin every 0.3 s (root)
+nightly: tools ## host observers and all stories three times in random order, beside four busy loops, 3,000 idle processes and a foreign plugin every 0.3 s (root)
 	@go build -o bin/noise ./test/noise
 	@bin/noise $(TOOLS_BIN)/cni/bridge test/steps.sh $(foreach n,1 2 3,$(call ROUND,$(SEED)$(n)))
 
 .PHONY: test-rig
-test-rig: tools-report tools tools-older tools-jaeger tools-promtool tools-helm debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
+test-rig: tools tools-older tools-jaeger tools-promtool tools-helm debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
 	$(TESTS) -p 1 -count=1 -timeout 60m $(RIGS)
 
 .PHONY: test-long
@@ -165,7 +168,7 @@ test-all: CACHE := cold
 test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-drops test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
-race: tools-report ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
+race: ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(PACKAGES) -race -short -timeout 30m $(RACE)
 RACE ?= $(addprefix ./,$(sort $(dir $(shell grep -rlE --include=*.go --exclude=*_test.go --exclude=*_windows.go '\<go func|sync\.(Mutex|RWMutex)|sync/atomic' pkg | grep -v ^pkg/probe/))))
 
@@ -251,7 +254,7 @@ fuzz-explore: ## the same, but what is found is kept in .cache/findings for `mak
 	@set -e; for target in $(FUZZED); do test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME) .cache/findings; done
 
 .PHONY: fuzz-found
-fuzz-found: tools-report ## what fuzz-explore found, as seeds of the tests: they fail until it is mended
+fuzz-found: ## what fuzz-explore found, as seeds of the tests: they fail until it is mended
 	@test -d .cache/findings && cp -rv .cache/findings/pkg . && $(PACKAGES) -short $(PURE)
 
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes

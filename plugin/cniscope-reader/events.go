@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/cniscope/cniscope/pkg/fleet/events"
@@ -25,7 +24,7 @@ const (
 )
 
 type writer struct {
-	api  client.EventsGetter
+	api  *rest.RESTClient
 	as   *rest.Config // with the API server's token
 	node string
 	log  *slog.Logger
@@ -70,17 +69,15 @@ func (w *writer) report(ledger *events.Ledger, now time.Time) {
 }
 
 func (w *writer) write(ctx context.Context, write *events.Write) error {
-	in := w.api.Events(write.Namespace)
 	if write.Create {
-		_, err := in.Create(ctx, w.event(write), meta.CreateOptions{})
-		return err
+		return w.api.Post().Namespace(write.Namespace).Resource("events").Body(w.event(write)).Do(ctx).Error()
 	}
 	patch, err := json.Marshal(map[string]any{"series": series(write)})
 	if err != nil {
 		return err
 	}
-	_, err = in.Patch(ctx, write.Name, types.MergePatchType, patch, meta.PatchOptions{})
-	return err
+	return w.api.Patch(types.MergePatchType).Namespace(write.Namespace).Resource("events").Name(write.Name).Body(patch).
+		Do(ctx).Error()
 }
 
 func series(write *events.Write) *v1.EventSeries {

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	client "k8s.io/client-go/kubernetes/typed/events/v1"
+	v1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/events"
+	"github.com/cniscope/cniscope/pkg/fleet/kube"
 )
 
 func serveCmd() *cobra.Command {
@@ -66,9 +67,9 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 }
 
 // eventsOf sends each request once: the ledger retries, not client-go.
-func eventsOf(config *rest.Config) (client.EventsGetter, error) {
+func eventsOf(config *rest.Config) (*rest.RESTClient, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
-	return client.NewForConfig(config)
+	return kube.Client(config, v1.SchemeGroupVersion, v1.AddToScheme)
 }
 
 type once struct{ next http.RoundTripper }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +72,24 @@ func TestPs(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || len(d.Calls) != 2 || d.Nodes.Answered != 60 ||
 		d.Calls[0].Node != "node-050" {
 		t.Errorf("%v %+v", err, d)
+	}
+}
+
+// A user's flags of kubectl reach the API server.
+func TestKubectlsFlags(t *testing.T) {
+	var got http.Header
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	kubectl(t, os.DevNull, "ps", "-s", server.URL, "--insecure-skip-tls-verify", "--token", "t",
+		"--as", "jane", "--as-group", "ops", "--as-user-extra", "scopes=view", "--as-user-extra", "scopes=edit").want(t, 1)
+	for name, want := range map[string][]string{
+		"Authorization": {"Bearer t"}, "Impersonate-User": {"jane"}, "Impersonate-Group": {"ops"},
+		"Impersonate-Extra-Scopes": {"view", "edit"},
+	} {
+		harness.Equal(t, strings.Join(got[name], " "), strings.Join(want, " "), name)
 	}
 }
 

@@ -47,7 +47,7 @@ func completions(root *cobra.Command, o *options) {
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("context",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			config, err := o.kube.ToRawKubeConfigLoader().RawConfig()
+			config, err := o.kube.RawConfig()
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
@@ -21,7 +21,7 @@ import (
 )
 
 type options struct {
-	kube   *genericclioptions.ConfigFlags
+	kube   clientcmd.ClientConfig
 	home   string
 	nodes  []string
 	limits fanout.Limits
@@ -31,7 +31,7 @@ type options struct {
 
 func newOptions() *options {
 	return &options{
-		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"),
+		home: os.Getenv("CNISCOPE_NAMESPACE"),
 		// A query costs an API server about 20 ms; a dead node times out.
 		limits: fanout.Limits{AtOnce: 32, Patience: 5 * time.Second}, format: "text",
 	}
@@ -47,7 +47,23 @@ func (o *options) flags(set *pflag.FlagSet) {
 	set.StringVar(&o.color, "color", "auto", "auto, always or never")
 	set.StringVarP(&o.format, "output", "o", o.format, "text or json")
 	kube := pflag.NewFlagSet("", pflag.ContinueOnError)
-	o.kube.AddFlags(kube)
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.DefaultClientConfig = &clientcmd.DefaultClientConfig
+	kube.StringVar(&rules.ExplicitPath, "kubeconfig", "", "Path to the kubeconfig file to use for CLI requests.")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.AuthOverrideFlags.Username.LongName, names.AuthOverrideFlags.Password.LongName = "", ""
+	overrides := &clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults}
+	clientcmd.BindOverrideFlags(overrides, kube, names)
+	extra := map[string][]string{}
+	overrides.AuthInfo.ImpersonateUserExtra = extra
+	kube.Func("as-user-extra", "User extras to impersonate for the operation, this flag can be repeated",
+		func(s string) error {
+			name, value, _ := strings.Cut(s, "=")
+			extra[name] = append(extra[name], value)
+			return nil
+		})
+	o.kube = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	kube.VisitAll(func(f *pflag.Flag) {
 		f.Hidden = !slices.Contains([]string{"context", "kubeconfig", "namespace"}, f.Name)
 	})
@@ -65,7 +81,7 @@ func (o *options) nodeArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// briefly omits from the help of commands the flags that the help of the root lists.
+// briefly omits the root's flags from the help of commands.
 func briefly(root *cobra.Command) {
 	usage := root.UsageFunc()
 	root.SetUsageFunc(func(c *cobra.Command) error {
@@ -110,7 +126,7 @@ func (o *options) check() error {
 }
 
 func (o *options) namespace() (string, error) {
-	name, _, err := o.kube.ToRawKubeConfigLoader().Namespace()
+	name, _, err := o.kube.Namespace()
 	if err != nil {
 		return "", fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
@@ -118,7 +134,7 @@ func (o *options) namespace() (string, error) {
 }
 
 func (o *options) connect() (*cluster.Cluster, error) {
-	config, err := o.kube.ToRESTConfig()
+	config, err := o.kube.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}

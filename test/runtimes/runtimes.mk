@@ -19,15 +19,15 @@ tools-crio: debian-run $(built/crio) $(TOOLS_BIN)/crio/pinns ## build CRI-O, for
 CRIO_STORIES := ^(TestWhatAPluginAnswers|TestTheSlowCommandBehindTheSocket)$$
 CRIO_STORIES := $(CRIO_STORIES)|^TestReportsAreJudged$$/^(host-local.s_lock|xtables_lock|IPv6_DAD|a_computation|nobody_listens)$$
 
-test-crio: tools tools-report tools-crio ## run cniscope beside CRI-O: traces, waits, agents, doctor, install, status (root)
+test-crio: tools tools-crio ## run cniscope beside CRI-O: traces, waits, agents, doctor, install, status (root)
 	$(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestCRIO
 	CNISCOPE_TEST_RUNTIME=crio $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '$(CRIO_STORIES)'
 
 # In namespaces of its own, for containerd and what it mounts are in the same one as cniscope.
-test-nerdctl: tools tools-report $(built/nerdctl) ## run cniscope beside nerdctl, whose networks are set up by an OCI hook: traces, a held lock, doctor (root)
+test-nerdctl: tools $(built/nerdctl) ## run cniscope beside nerdctl, whose networks are set up by an OCI hook: traces, a held lock, doctor (root)
 	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestNerdctl
 
 # A PID namespace of its own, as a kind node has: the kernel counts processes otherwise than /proc.
-test-nested: tools tools-report ## the kernel probe and the stories of agents and locks, all in a PID namespace of their own (root)
+test-nested: tools ## the kernel probe and the stories of agents and locks, all in a PID namespace of their own (root)
 	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 15m ./pkg/probe/kernel ./pkg/probe
 	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '^($(CRIO_STORIES))$$'

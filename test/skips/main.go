@@ -1,11 +1,10 @@
-// Skips runs tests by gotestsum, and compares the skipped tests with list.txt. A skipped test that is not on the list
-// fails the run.
+// Skips runs tests, says what failed and why, and compares the skipped tests with list.txt. A skipped test that is not
+// on the list fails the run. With -v, each test has a line.
 //
-//	skips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
+//	skips [-v] [OPTION OF GO TEST]... PACKAGE...
 package main
 
 import (
-	"bufio"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -35,39 +34,37 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of the command. With code 0, an error lists skipped tests that are not on the list.
-func run(command []string) (code int, err error) {
+// run returns the exit code of the tests. With code 0, an error lists skipped tests that are not on the list.
+func run(options []string) (code int, err error) {
 	allowed, err := parse(list)
 	if err != nil {
 		return 0, err
 	}
-	events, err := os.CreateTemp("", "cniscope-events")
+	cmd := exec.Command("go", append([]string{"test", "-json"}, options...)...)
+	cmd.Stderr = os.Stderr
+	events, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(events.Name())
-	defer events.Close()
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "GOTESTSUM_JSONFILE="+events.Name())
-	if err := cmd.Run(); cmd.ProcessState == nil {
-		return 0, err
-	}
-	skipped, err := read(events)
-	if err != nil {
-		return cmd.ProcessState.ExitCode(), err
-	}
-	unlisted := slices.DeleteFunc(slices.Clone(skipped), func(s skip) bool { return allowed.allow(s, conditions(command)) })
-	fmt.Printf("%d tests skipped, %d of them not listed in test/skips/list.txt\n", len(skipped), len(unlisted))
+	seen := watcher{each: slices.Contains(options, "-v"), printed: map[test]string{}, tests: map[string]int{}}
+	err = seen.read(events)
+	_, _ = io.Copy(os.Stdout, events) // what was not read would hold up the tests
+	_ = cmd.Wait()
+	unlisted := slices.DeleteFunc(seen.skipped, func(s skip) bool { return allowed.allow(s, conditions(options)) })
+	fmt.Printf("%s%d tests passed, %d failed, %d skipped, %d of them not listed in test/skips/list.txt\n", seen.failed.String(),
+		seen.tests["pass"], seen.tests["fail"], seen.tests["skip"], len(unlisted))
 	for _, s := range unlisted {
 		err = errors.Join(err, fmt.Errorf("%s %s: not listed: %s", s.Package, s.Test, s.reason))
 	}
 	return cmd.ProcessState.ExitCode(), err
 }
 
-func conditions(command []string) []string {
+func conditions(options []string) []string {
 	holds := []string{"any"}
-	if slices.Contains(command, "-short") {
+	if slices.Contains(options, "-short") {
 		holds = append(holds, "short")
 	}
 	if os.Geteuid() != 0 {
@@ -81,7 +78,7 @@ func conditions(command []string) []string {
 
 type entry struct {
 	condition, pkg string
-	test           *regexp.Regexp
+	name           *regexp.Regexp
 }
 
 type entries []entry
@@ -108,40 +105,75 @@ func parse(text string) (entries, error) {
 
 func (all entries) allow(s skip, holds []string) bool {
 	return slices.ContainsFunc(all, func(e entry) bool {
-		return slices.Contains(holds, e.condition) && e.pkg == s.Package && e.test.MatchString(s.Test)
+		return slices.Contains(holds, e.condition) && e.pkg == s.Package && e.name.MatchString(s.Test)
 	})
 }
 
+type test struct{ Package, Test string }
+
 type skip struct {
-	Package, Test string
-	reason        string
+	test
+	reason string
 }
 
-func read(from io.Reader) ([]skip, error) {
-	var skipped []skip
-	printed := map[skip]string{}
-	lines := bufio.NewReader(from)
-	for decoder := json.NewDecoder(lines); ; {
-		var event struct {
-			skip
+// watcher prints a line for each package, with each also for each test, and what failed tests printed.
+type watcher struct {
+	each    bool
+	printed map[test]string // by tests and packages that run
+	failed  strings.Builder
+	skipped []skip
+	tests   map[string]int // by result
+}
+
+func (w *watcher) read(from io.Reader) error {
+	for decoder := json.NewDecoder(from); ; {
+		var e struct {
+			test
 			Action, Output string
+			Elapsed        float64
 		}
-		if err := decoder.Decode(&event); err == io.EOF {
-			return skipped, nil
+		if err := decoder.Decode(&e); err == io.EOF {
+			return nil
 		} else if err != nil {
-			return nil, fmt.Errorf("cannot read what the tests printed: %w", err)
+			return fmt.Errorf("cannot read what the tests printed: %w", err)
 		}
-		event.Package = strings.TrimPrefix(event.Package, module)
+		e.Package = strings.TrimPrefix(e.Package, module)
+		line := strings.TrimSpace(e.Output)
 		switch {
-		case event.Test == "":
-		case event.Action == "output" && !strings.HasPrefix(strings.TrimSpace(event.Output), "---"):
-			if !strings.HasPrefix(event.Output, "=== ") {
-				printed[event.skip] += strings.TrimSpace(event.Output)
+		case e.Action == "build-output":
+			w.fails(e.Output)
+		case e.Action == "output" && e.Test == "" && (strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "FAIL\t")):
+			fmt.Println(strings.Replace(line, module, "", 1))
+		case e.Action == "output" && !strings.HasPrefix(line, "=== "):
+			w.printed[e.test] += e.Output
+		case e.Action == "fail" && e.Test == "":
+			// A panic or a timeout leaves tests without a result.
+			for of, text := range w.printed {
+				if of.Package == e.Package {
+					w.fails(fmt.Sprintf("FAIL %s %s\n%s", of.Package, of.Test, text))
+				}
 			}
-		case event.Action == "skip":
-			of := event.skip
-			event.reason = printed[of]
-			skipped = append(skipped, event.skip)
+		case e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action):
+			w.ends(e.test, e.Action, e.Elapsed)
 		}
 	}
 }
+
+func (w *watcher) ends(of test, result string, seconds float64) {
+	text := w.printed[of]
+	delete(w.printed, of)
+	w.tests[result]++
+	line := fmt.Sprintf("%s %s %s (%.2fs)\n", strings.ToUpper(result), of.Package, of.Test, seconds)
+	switch {
+	case result == "fail":
+		w.fails(line + text)
+	case w.each:
+		fmt.Print(line)
+	}
+	if result == "skip" {
+		w.skipped = append(w.skipped, skip{of, strings.TrimSpace(strings.SplitN(text, "---", 2)[0])})
+	}
+}
+
+// fails prints at once, and again at the end.
+func (w *watcher) fails(text string) { fmt.Fprint(io.MultiWriter(os.Stdout, &w.failed), text) }

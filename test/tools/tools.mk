@@ -25,15 +25,12 @@ $(eval $(call part,jaeger,about 4 minutes,0,,))
 $(eval $(call part,inspektor-gadget,about 4 minutes,0,,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
-$(eval $(call part,gotestsum,about 10 seconds,0,,))
 $(eval $(call part,sbom-utility,about 20 seconds,0,,))
 $(eval $(call part,actionlint,a few seconds,0,,))
 
-.PHONY: parts tools tools-report tools-older tools-jaeger tools-inspektor-gadget tools-promtool tools-lint tools-html tools-release debian-run debian-test debian-bench debian-generate debian-release
+.PHONY: parts tools tools-older tools-jaeger tools-inspektor-gadget tools-promtool tools-lint tools-html tools-release debian-run debian-test debian-bench debian-generate debian-release
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
-
-tools-report: $(built/gotestsum) ## build gotestsum, which says how the tests get on
 
 tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the containerd versions before 2.4, for the tests
 
@@ -50,7 +47,7 @@ tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium
 
 tools-release: debian-release $(built/sbom-utility) $(built/actionlint) ## install what verifies a release: minisign, CycloneDX's validator, actionlint
 
-parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-helm debian-test debian-generate ## all that .ci/run needs of that; `make -j2 parts` builds them side by side
+parts: tools tools-older tools-jaeger tools-promtool tools-lint tools-html tools-helm debian-test debian-generate ## all that .ci/run needs of that; `make -j2 parts` builds them side by side
 
 $(TOOLS_BIN)/.built/prometheus-debian: $(TOOLS)/promtool.sh
 	@echo "fetching promtool and Prometheus, 20 MB"

@@ -7,19 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/kube"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -33,10 +33,8 @@ const (
 
 // Cluster acts with a user's rights.
 type Cluster struct {
-	config         *rest.Config
-	core           *coreclient.CoreV1Client
-	batch          *batchclient.BatchV1Client
-	authentication *authenticationclient.AuthenticationV1Client
+	config                      *rest.Config
+	core, batch, authentication *rest.RESTClient
 }
 
 // New returns a kubeconfig's cluster, without a request.
@@ -47,19 +45,16 @@ func New(config *rest.Config) (*Cluster, error) {
 		config.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
 		config.ContentType = runtime.ContentTypeProtobuf
 	}
-	core, err := coreclient.NewForConfig(config)
+	core, err := kube.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	authentication, err := authenticationclient.NewForConfig(config)
+	batch, err := kube.Client(config, batchv1.SchemeGroupVersion, batchv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	batch, err := batchclient.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &Cluster{config, core, batch, authentication}, nil
+	authentication, err := kube.Client(config, authenticationv1.SchemeGroupVersion, authenticationv1.AddToScheme)
+	return &Cluster{config, core, batch, authentication}, err
 }
 
 // Reader is a node's query sidecar.
@@ -179,8 +174,8 @@ func unready(p *corev1.Pod) string {
 
 // Pod returns a pod, or a *Refusal.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	p, err := c.core.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+	p := &corev1.Pod{}
+	if err := c.core.Get().Namespace(namespace).Resource("pods").Name(name).Do(ctx).Into(p); err != nil {
 		return nil, c.explain(ctx, err, right{verb: "get", resource: "pods", namespace: namespace, role: View})
 	}
 	return p, nil
@@ -197,25 +192,25 @@ func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names
 }
 
 func (c *Cluster) eachPod(ctx context.Context, namespace, selector string, take func(*corev1.Pod)) error {
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
-		page, err := c.core.Pods(namespace).List(ctx, options)
+	for after := ""; ; {
+		var page corev1.PodList
+		err := c.core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", selector).
+			Param("limit", strconv.Itoa(pageSize)).Param("continue", after).Do(ctx).Into(&page)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			take(&page.Items[i])
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		if after = page.Continue; after == "" {
 			return nil
 		}
 	}
 }
 
 func (c *Cluster) who(ctx context.Context) string {
-	review, err := c.authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
-		metav1.CreateOptions{})
-	if err != nil {
+	review := &authenticationv1.SelfSubjectReview{}
+	if c.authentication.Post().Resource("selfsubjectreviews").Body(review).Do(ctx).Into(review) != nil {
 		return ""
 	}
 	return text.Clean(review.Status.UserInfo.Username, text.Bound)

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +44,34 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	}))
 	t.Cleanup(server.Close)
 	return harness.Must(New(&rest.Config{Host: server.URL}))(t)
+}
+
+// What a user interrupts is removed again.
+func TestStopRemovesTheJob(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			cancel()
+			_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1"}`)
+		case r.Method == http.MethodDelete:
+			got = append(got, r.URL.Path+" "+strconv.FormatBool(bytes.Contains(body, []byte("Background"))))
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+		default:
+			_, _ = io.WriteString(w, `{"kind":"Job","apiVersion":"batch/v1","metadata":{"name":"one"}}`)
+		}
+	}))
+	defer server.Close()
+	c := harness.Must(New(&rest.Config{Host: server.URL}))(t)
+	_, stop, err := c.Start(ctx, Once{Namespace: "shop", Node: "node-1"})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	harness.Check(t, stop())
+	harness.Equal(t, strings.Join(got, ", "), "/apis/batch/v1/namespaces/shop/jobs/one true", "removed")
 }
 
 // A tenant can label a pod as a sidecar. No token may be sent to it, beside or instead of a real one.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/cniscope/cniscope/pkg/text"
@@ -26,14 +26,15 @@ type Event struct {
 
 const eventsMost = 500
 
-// Events returns a pod's Events, oldest first, also after its deletion. uid excludes namesakes. The error may be a
-// *Refusal.
+// Events returns a pod's Events, oldest first, also after its deletion. uid excludes namesakes.
 func (c *Cluster) Events(ctx context.Context, namespace, pod, uid string) ([]Event, error) {
 	of := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod}
 	if uid != "" {
 		of["involvedObject.uid"] = uid
 	}
-	list, err := c.core.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsMost})
+	var list corev1.EventList
+	err := c.core.Get().Namespace(namespace).Resource("events").Param("fieldSelector", of.String()).
+		Param("limit", strconv.Itoa(eventsMost)).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, c.explain(ctx, err, right{verb: "list", resource: "events", namespace: namespace, role: View})
 	}

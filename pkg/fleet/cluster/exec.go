@@ -90,7 +90,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.
 }
 
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
-	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
+	request := c.core.Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
 		Param("container", fleet.Container).Param("stdout", "true").Param("stderr", "true")
 	for _, word := range append([]string{fleet.Program, "ask"}, question...) {
 		request = request.Param("command", word)
@@ -130,7 +130,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	return &cleaned{err}
 }
 
-// gate passes writes until closed: an abandoned exec must not write.
+// gate passes writes until closed.
 type gate struct {
 	mu   sync.Mutex
 	w    io.Writer

@@ -51,9 +51,8 @@ func (c *Cluster) Image(ctx context.Context, namespace string) (image string) {
 
 // Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error.
 func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func() error, err error) {
-	jobs := c.batch.Jobs(o.Namespace)
-	job, err := jobs.Create(ctx, o.job(), metav1.CreateOptions{})
-	if err != nil {
+	job := o.job()
+	if err := c.batch.Post().Namespace(o.Namespace).Resource("jobs").Body(job).Do(ctx).Into(job); err != nil {
 		return r, func() error { return nil }, c.explain(ctx, err,
 			right{verb: "create", resource: "jobs", role: Edit, namespace: o.Namespace})
 	}
@@ -63,7 +62,8 @@ func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func() erro
 		defer cancel()
 		background := metav1.DeletePropagationBackground
 		return until(ctx, func() (bool, error) {
-			err := jobs.Delete(ctx, job.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+			err := c.batch.Delete().Namespace(o.Namespace).Resource("jobs").Name(job.Name).
+				Body(&metav1.DeleteOptions{PropagationPolicy: &background}).Do(ctx).Error()
 			if err == nil || NotFound(err) {
 				left := 0
 				err = c.eachPod(ctx, o.Namespace, pods, func(*corev1.Pod) { left++ })
@@ -96,7 +96,8 @@ func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func() erro
 	}, func() error { return fmt.Errorf("cniscope has not started on node %s: %s", o.Node, waits) })
 	if err == nil {
 		lasts := fmt.Appendf(nil, `{"spec":{"activeDeadlineSeconds":%d}}`, (time.Since(began)+o.For+forgotten)/time.Second)
-		_, _ = jobs.Patch(ctx, job.Name, types.MergePatchType, lasts, metav1.PatchOptions{})
+		_ = c.batch.Patch(types.MergePatchType).Namespace(o.Namespace).Resource("jobs").Name(job.Name).Body(lasts).
+			Do(ctx).Error()
 	}
 	return r, stop, err
 }

@@ -6,7 +6,7 @@ CONNECTED := $(CONNECTED)|TestWhoIsTakenForAPlugin|TestWhoTheOptionNamesRunsPlug
 
 .PHONY: test-connector
 
-test-connector: tools tools-jaeger tools-report ## what the process connector sees of plugins, alone and beside the probe (4 minutes; root, on a machine itself)
+test-connector: tools tools-jaeger ## what the process connector sees of plugins, alone and beside the probe (4 minutes; root, on a machine itself)
 	@test "$$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" || { echo "not in a PID namespace: the kernel tells nothing there"; exit 1; }
 	$(TESTS) -count=1 ./pkg/probe/proctracker ./pkg/probe/connector ./pkg/probe/subprocess
 	go test ./pkg/probe -run 'TestTheConnectorBesideTheProbe|TestAnUnprivilegedContainer' -bench ForeignPrograms -benchtime 4000x -count=1 -v
