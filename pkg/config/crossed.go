@@ -91,7 +91,7 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	if s := o.Sampling; s.Ratio == 0 && len(s.Keep)+len(s.Rules)+len(s.Annotated) == 0 {
 		what := "no trace is exported"
 		if s.ParentBased {
-			what += ", except below a sampled span of the container runtime"
+			what += ", unless the container runtime sampled its own span"
 		}
 		remedy := `write keep = ["slow", "failed"], or a ratio above 0`
 		found["sampling.keep"] = wrong(remedy, "with ratio 0 and no keep, %s", what)

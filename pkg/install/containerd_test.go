@@ -103,9 +103,9 @@ func TestWhatIsInTheWay(t *testing.T) {
 	}
 	t.Run("no containerd at all", func(t *testing.T) {
 		n := newNode(t, nil)
-		n.refused(nil, "version is not known", "--containerd-version")
+		n.refused(nil, "cannot find containerd's version", "--containerd-version")
 		s := harness.Must(Look(t.Context(), n.root, nil))(t) // status has no such flag
-		if said := strings.Join(s.Unknown, "\n"); !strings.Contains(said, "version is not known") || strings.Contains(said, "--containerd-version") {
+		if said := strings.Join(s.Unknown, "\n"); !strings.Contains(said, "cannot find containerd's version") || strings.Contains(said, "--containerd-version") {
 			t.Errorf("status: %s", said)
 		}
 	})

@@ -114,7 +114,7 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 		return nil, err
 	}
 	if w.version, err = t.version(ctx, o, m, c); errors.Is(err, errVersion) {
-		return nil, fmt.Errorf("%w; name it: --containerd-version 2.4", err)
+		return nil, fmt.Errorf("%w; set --containerd-version, such as 2.4", err)
 	} else if err != nil {
 		return nil, err
 	}

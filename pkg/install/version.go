@@ -38,7 +38,7 @@ func parseVersion(text, from string) (Version, error) {
 	return v, err
 }
 
-var errVersion = errors.New("containerd's version is not known")
+var errVersion = errors.New("cannot find containerd's version")
 
 const remembered = "as given before"
 
@@ -46,7 +46,7 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
 	}
-	silent := "there is no " + o.config()
+	silent := o.config() + " does not exist"
 	if t.live() {
 		r, err := runtime.Ask(ctx, c.address())
 		switch {
@@ -55,7 +55,7 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 		case err == nil:
 			silent = c.address() + " belongs to " + r.Name + "; " + silent
 		default:
-			silent = "asking " + c.address() + ": " + err.Error() + "; " + silent
+			silent = c.address() + ": " + err.Error() + "; " + silent
 		}
 	}
 	if told := m.Choice.ContainerdVersion; told != "" {

@@ -209,7 +209,7 @@ type progress struct {
 func (n *progress) draw(e event.Event) {
 	if n.live && e.Time-n.last > int64(200*time.Millisecond) {
 		n.last = e.Time
-		fmt.Fprintf(n.w, "\rrecording: %d events, %d operations; Ctrl-C ends it ", n.events, n.calls)
+		fmt.Fprintf(n.w, "\rrecording: %d events, %d traces; Ctrl-C ends it ", n.events, n.calls)
 	}
 }
 
@@ -221,6 +221,6 @@ func (n *progress) done(path string) {
 	case n.summary != nil:
 		n.summary(n.events, n.calls)
 	case path != "-":
-		fmt.Fprintf(n.w, "%d events, %d operations; draw them: cniscope show %s\n", n.events, n.calls, path)
+		fmt.Fprintf(n.w, "%d events, %d traces; draw them: cniscope show %s\n", n.events, n.calls, path)
 	}
 }

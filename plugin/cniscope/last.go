@@ -130,9 +130,9 @@ func (h *fromSpool) tell(err error) {
 func explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: nothing was ever kept there; is it dir of [export.spool]?", err)
+		return fmt.Errorf("%w: no spool there; give --spool the dir of [export.spool]", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: it is readable by its owner only, most likely root", err)
+		return fmt.Errorf("%w: only its owner may read the spool; run as root", err)
 	}
 	return err
 }

@@ -106,11 +106,11 @@ func TestShowLastFindsTheSpoolByTheOptions(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	write("")
-	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "set dir in [export.spool]") {
+	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "no spool (dir in [export.spool] of ") {
 		t.Errorf("%v", err)
 	}
 	write("[export.spool]\ndir = \"" + filepath.Join(dir, "none") + "\"\n")
-	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "nothing was ever kept there") {
+	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "no spool there") {
 		t.Errorf("%v", err)
 	}
 }

@@ -29,7 +29,7 @@ func TestLimitsGate(t *testing.T) {
 		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 2.22s"},
 		"--last 1000h --spool " + spool + " --max-call 5s":      {0, "12 calls, all within the limits"},
 		"--last 1m --spool " + spool + " --max-call 5s":         {2, "there is no call to compare"},
-		"--last 1h --spool " + spool + "/none --max-call 500ms": {2, "nothing was ever kept there"},
+		"--last 1h --spool " + spool + "/none --max-call 500ms": {2, "no spool there"},
 		cut + " --max-call 1m":                                  {2, "could not be compared with all calls"},
 		cut + " --max-commands 0":                               {1, "--max-commands"},
 		"/nonexistent.rec --max-call 1s":                        {2, "no such file"},

@@ -27,7 +27,8 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("%w; to read a spool instead, set dir in [export.spool] of %s, or give --spool DIR", err, cmp.Or(o.options, defaultOptionsFile()))
+		return fmt.Errorf("no spool (dir in [export.spool] of %s, or --spool DIR), and %w",
+			cmp.Or(o.options, defaultOptionsFile()), err)
 	}
 	if err != nil {
 		return err
@@ -42,10 +43,10 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 		}
 	}
 	if m.ordinary > 0 && o.format != "json" {
-		fmt.Fprintf(diagnostics, "cniscope: %s more, as a line each (cniscope why POD); to keep them in full, set dir in [export.spool]\n",
-			digest.Count(m.ordinary, "operation"))
+		fmt.Fprintf(diagnostics, "cniscope: %s, one line each: cniscope why POD; to keep them in full, set dir in [export.spool]\n",
+			digest.Count(m.ordinary, "more trace"))
 	}
-	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not held in full without a spool"))
+	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary pod setups are not held in full without a spool"))
 }
 
 func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remembered, err error) {
@@ -109,7 +110,7 @@ func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r contro
 			return fmt.Errorf("no CNI call%s since %s", of, begins.UTC().Format(time.DateTime+"Z"))
 		}
 	}
-	_, err := fmt.Fprintf(diagnostics, "cniscope: no operation%s was slow or failed in the last %s (the node history begins at %s)\n",
+	_, err := fmt.Fprintf(diagnostics, "cniscope: no CNI call%s was slow or failed in the last %s (the node history begins at %s)\n",
 		of, o.last, begins.UTC().Format(time.DateTime+"Z"))
 	return err
 }

@@ -174,11 +174,11 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("cannot send to %s, %d operations sent: %w; start an OTLP receiver there: "+
+			return fmt.Errorf("cannot send to %s, %d traces sent: %w; start an OTLP receiver there: "+
 				"HOST:PORT is OTLP over gRPC, http://HOST:4318/v1/traces is OTLP over HTTP", endpoint, sent, err)
 		}
 		sent++
 	}
-	fmt.Fprintf(diagnostics, "sent %d operations to %s\n", sent, endpoint)
+	fmt.Fprintf(diagnostics, "sent %d traces to %s\n", sent, endpoint)
 	return exporter.Shutdown(ctx)
 }

@@ -85,8 +85,8 @@ func newTopDocument(found control.Operations, asked time.Time) topDocument {
 
 func (d topDocument) text(out io.Writer, now time.Time) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung\n",
-		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), max(0, now.Sub(d.Since)).Round(time.Second))
+	fmt.Fprintf(&b, "%s of %s pod setups and teardowns in the last %s were slow, failed or hung\n",
+		digest.Number(d.Problems), digest.Number(d.Operations), max(0, now.Sub(d.Since)).Round(time.Second))
 	if d.Problems > 0 {
 		topTable(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
 		topTable(&b, "PLUGIN", d.Plugins, nil)

@@ -107,7 +107,7 @@ func TestDocumentsOfWhatIsRemembered(t *testing.T) {
 func TestShowLastWithoutASpool(t *testing.T) {
 	options := remembering(t, threePods)
 	out, said, err := cniscope(t, "show", "--last", "1000000h", "--config", options)
-	if err != nil || !strings.Contains(out, "shop/slow-0") || !strings.Contains(said, "more, as a line each (cniscope why POD") {
+	if err != nil || !strings.Contains(out, "shop/slow-0") || !strings.Contains(said, "one line each: cniscope why POD") {
 		t.Errorf("%v:\n%s\n%s", err, out, said)
 	}
 	if _, _, err := cniscope(t, "show", "--last", "1000000h", "--pod", "nobody", "--config", options); err == nil {

@@ -127,10 +127,10 @@ func TestTop(t *testing.T) {
 	config := clusterOf(40).start(t)
 	kubectl(t, config, "top").want(t, 0, "of 40 nodes (namespace shop)")
 	kubectl(t, config, "top", "-A").want(t, 0,
-		"20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
+		"20 of 4,000 pod setups and teardowns in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
 		"CAUSE", "file_lock", "4.9s of 5s: iptables waited for file lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
 		"portmap")
-	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 operations in the last 10m",
+	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 pod setups and teardowns in the last 10m",
 		"on 4 of 40 nodes (namespace bank)")
 	kubectl(t, config, "top", "--since", "-1h").want(t, 2, "want more than 0")
 }

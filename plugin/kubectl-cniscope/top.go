@@ -92,9 +92,9 @@ func (d topDocument) text(out io.Writer, about string) error {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung, on %s of %s (%s)\n", digest.Number(d.Problems),
-		digest.Count(d.Operations,
-			"operation"), length(d.Since), digest.Number(len(d.ByNode)), digest.Count(d.Nodes.Answered, "node"), about)
+	fmt.Fprintf(&b, "%s of %s pod setups and teardowns in the last %s were slow, failed or hung, on %s of %s (%s)\n",
+		digest.Number(d.Problems), digest.Number(d.Operations), length(d.Since), digest.Number(len(d.ByNode)),
+		digest.Count(d.Nodes.Answered, "node"), about)
 	if d.Problems > 0 {
 		table(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
 		table(&b, "NODE", d.ByNode, nil)

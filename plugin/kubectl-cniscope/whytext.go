@@ -52,8 +52,8 @@ func (d *whyDocument) operations(b *strings.Builder) {
 		b.WriteString("\nNetwork\n")
 	case d.Nodes.Answered > 0:
 		fmt.Fprintf(b,
-			"\nNo node remembers an operation of it: it is older than their memory (their last 10,000, since cniscope "+
-				"started).\n")
+			"\nNo node history has a CNI call of this pod: it holds the last 10,000 pod setups and teardowns "+
+				"since cniscope started.\n")
 	}
 	for _, l := range d.Operations {
 		on := ""

@@ -41,11 +41,11 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		t.Errorf("why shop/nobody: %v:\n%s", err, out)
 	}
 	top, err := s.cli("top")
-	if err != nil || !strings.Contains(top, "1 of 2 operations in the last") || !strings.Contains(top, "shop/slow-0") {
+	if err != nil || !strings.Contains(top, "1 of 2 pod setups and teardowns in the last") || !strings.Contains(top, "shop/slow-0") {
 		t.Errorf("top: %v:\n%s", err, top)
 	}
 	last, err := s.cli("show", "--last", "1h")
-	if err != nil || !strings.Contains(last, "shop/slow-0") || !strings.Contains(last, "1 operation more, as a line each") {
+	if err != nil || !strings.Contains(last, "shop/slow-0") || !strings.Contains(last, "1 more trace, one line each") {
 		t.Errorf("show --last: %v:\n%s", err, last)
 	}
 	s.overTheReadOnlySocket()

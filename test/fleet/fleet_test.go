@@ -54,7 +54,7 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 		says []string
 	}{
 		{[]string{"ps", "-A"}, []string{"node-450  shop/web-450  ADD eth0"}},
-		{[]string{"top", "-A"}, []string{"250 of 48,000 operations in the last 1h were slow, failed or hung, on 100 of 480 nodes (all namespaces)", "file_lock"}},
+		{[]string{"top", "-A"}, []string{"250 of 48,000 pod setups and teardowns in the last 1h were slow, failed or hung, on 100 of 480 nodes (all namespaces)", "file_lock"}},
 	} {
 		t.Run(strings.Join(run.args, " "), func(t *testing.T) {
 			r := program.run(t, admin, run.args...)

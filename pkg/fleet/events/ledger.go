@@ -138,8 +138,8 @@ func (l *Ledger) write(s *series, now time.Time) *Write {
 	w := &Write{Notice: s.Notice, Name: s.name, Create: s.written == 0, Count: s.count, Last: s.last, series: s}
 	if w.Create {
 		if n := l.left[s.Cause]; n > 0 && s.suffix == "" {
-			s.suffix = fmt.Sprintf(" (%d more operations on this node for the same cause got no Event: %d are written a "+
-				"minute at most)", n, PerMinute)
+			s.suffix = fmt.Sprintf(" (%d more pod setups and teardowns on this node with this cause got no Event: the limit "+
+				"is %d a minute)", n, PerMinute)
 			delete(l.left, s.Cause)
 		}
 		w.Note = cut(s.Note, maxNote-len(s.suffix)) + s.suffix

@@ -79,7 +79,7 @@ func TestManySlowPodsAtOnceMakeTenEventsAMinute(t *testing.T) {
 	}
 	said := false
 	for _, w := range n.events {
-		said = said || strings.Contains(w.Note, "(115 more operations on this node for the same cause got no Event")
+		said = said || strings.Contains(w.Note, "(115 more pod setups and teardowns on this node with this cause got no Event")
 	}
 	if !said {
 		t.Error("no Event says how many got none")

@@ -75,12 +75,12 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	}
 	found := s.Found()
 	if found.Cut > 0 {
-		log.Warn("incomplete operation cut off the spool", "bytes", found.Cut)
+		log.Warn("incomplete trace cut off the spool", "bytes", found.Cut)
 	}
 	if found.CursorLost {
 		log.Warn("spool cursor lost, sending the whole spool again", "bytes", found.Waiting)
 	}
-	log.Info("operations wait in the spool", "dir", o.Dir, "waiting_bytes", found.Waiting)
+	log.Info("traces wait in the spool", "dir", o.Dir, "waiting_bytes", found.Waiting)
 	return s
 }
 
@@ -193,7 +193,7 @@ func (d *Destinations) Close(ctx context.Context) {
 				if err != nil {
 					said = append(said, "error", err)
 				}
-				d.log.Warn("operations dropped at exit", said...)
+				d.log.Warn("traces dropped at exit", said...)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func (d *Destinations) Close(ctx context.Context) {
 		return
 	}
 	if waiting := d.spool.Stats().Waiting; waiting > 0 {
-		d.log.Info("undelivered operations wait in the spool", "bytes", waiting)
+		d.log.Info("undelivered traces wait in the spool", "bytes", waiting)
 	}
 	if err := d.spool.Close(); err != nil {
 		d.log.Warn("spool not closed cleanly", "error", err)
