@@ -18,6 +18,7 @@ include configs/image/image.mk
 include configs/release/release.mk
 include test/kubernetes/kubernetes.mk
 include test/packages/packages.mk
+include test/upgrade/upgrade.mk
 include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk
 include test/examples/examples.mk

@@ -64,7 +64,7 @@ func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	if trace == "" {
 		return nil, ErrNotRemembered
 	}
-	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
+	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/protobuf", nil)
 }
 
 // Doctor returns doctor -o json, up to 30 s old.

@@ -74,7 +74,7 @@ func (s *reads) handler() http.Handler {
 	mux.HandleFunc("GET /v1/apiserver", s.within(s.questions, s.apiServer))
 	mux.HandleFunc("GET /v1/calls", s.within(s.questions, s.calls))
 	mux.HandleFunc("GET /v1/operations", s.operations)
-	mux.HandleFunc("GET /v1/operations/{trace}/spans", s.within(s.whole, s.spans))
+	mux.HandleFunc("GET /v1/operations/{trace}/protobuf", s.within(s.whole, s.spans))
 	mux.HandleFunc("GET /v1/doctor", s.within(s.examined, s.doctor))
 	mux.HandleFunc("GET /v1/record", s.within(s.recordings, s.record))
 	return mux

@@ -20,7 +20,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
 	s := set(t, true, g.rig(), scope.Options{TOML: patient})
 	pod := s.podIn(g, "standing")
-	loaded := bpfOf(t, s.scope.PID())
+	loaded := scope.BPFOf(t, s.scope.PID())
 	s.scope.Kill9()
 	s.pod(rig.PodOptions{Name: "unseen"})
 	s.startScope(scope.Options{TOML: patient}) // while the plugin waits
@@ -31,11 +31,11 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		if !scope.SeesAnswers() {
 			t.Skip("the process connector loads nothing")
 		}
-		if len(loaded.programs) == 0 || len(loaded.maps) == 0 {
+		if len(loaded.Programs) == 0 || len(loaded.Maps) == 0 {
 			t.Fatalf("nothing was loaded: %+v", loaded)
 		}
-		harness.Eventually(s, loaded.gone)
-		t.Logf("gone: programs %v, maps %v", loaded.programs, loaded.maps)
+		harness.Eventually(s, loaded.Gone)
+		t.Logf("gone: programs %v, maps %v", loaded.Programs, loaded.Maps)
 	})
 	t.Run("the next one takes over", func(*testing.T) {
 		s.pod(rig.PodOptions{Name: "next"})

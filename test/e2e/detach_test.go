@@ -24,18 +24,18 @@ func TestTheProbeDetachesAndAttachesAgain(t *testing.T) {
 	s.traced("before")
 
 	pod := s.podIn(g, "cut")
-	loaded := bpfOf(t, s.scope.PID())
-	if len(loaded.programs) == 0 || len(loaded.maps) == 0 || loaded.attached < 3 {
+	loaded := scope.BPFOf(t, s.scope.PID())
+	if len(loaded.Programs) == 0 || len(loaded.Maps) == 0 || loaded.Attached < 3 {
 		t.Fatalf("not attached: %+v", loaded)
 	}
 	exported := fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.endpoint) + whole
 	s.options(exported + "[probe]\nenabled = false\n")
 	s.logged("feature=probe", 1)
-	harness.Eventually(s, loaded.gone)
-	if now := bpfOf(t, s.scope.PID()); len(now.programs)+len(now.maps)+now.attached != 0 {
+	harness.Eventually(s, loaded.Gone)
+	if now := scope.BPFOf(t, s.scope.PID()); len(now.Programs)+len(now.Maps)+now.Attached != 0 {
 		t.Errorf("it holds %+v", now)
 	}
-	t.Logf("gone: programs %v, maps %v", loaded.programs, loaded.maps)
+	t.Logf("gone: programs %v, maps %v", loaded.Programs, loaded.Maps)
 	s.spans("cniscope", func(all []*span) error {
 		for _, x := range only(of(all, "cut"), "call", "CNI ADD") {
 			if x.text("cniscope.partial_reason") == "in progress when the probe was detached" {

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 func runPrograms(t *testing.T, perSecond int) (end func() string) {
@@ -52,7 +53,7 @@ func runPrograms(t *testing.T, perSecond int) (end func() string) {
 func tables(t *testing.T, pid int) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
-	for _, id := range bpfOf(t, pid).maps {
+	for _, id := range scope.BPFOf(t, pid).Maps {
 		count(t, id, counts)
 	}
 	return counts

@@ -106,7 +106,7 @@ func (s *stage) preinstalled(before int) (pid int) {
 			return err
 		}
 		for _, p := range processes {
-			if p.Name == "90-cniscope" && p.PID != before && bpfOf(s.T, p.PID).attached >= 3 {
+			if p.Name == "90-cniscope" && p.PID != before && scope.BPFOf(s.T, p.PID).Attached >= 3 {
 				pid = p.PID
 				return nil
 			}

@@ -38,6 +38,9 @@ type Nodes struct {
 	// Evil is in every text of an answer: bytes that must not reach a terminal.
 	Evil string
 
+	// Program runs in the place of a reader; nil: the made-up answers.
+	Program func(ctx context.Context, words []string, in io.Reader, out, diagnostics io.Writer) error
+
 	// NodeOf returns the node of a pod. Nil: Pod(i) is on Node(i).
 	NodeOf func(pod string) string
 
@@ -76,7 +79,7 @@ func (n *Nodes) Exec(w http.ResponseWriter, r *http.Request, pod string) {
 		panic(http.ErrAbortHandler)
 	}
 	words := r.URL.Query()["command"]
-	options := &remotecommand.Options{Stdout: true, Stderr: true}
+	options := &remotecommand.Options{Stdin: r.URL.Query().Get("stdin") == "true", Stdout: true, Stderr: true}
 	remotecommand.ServeExec(w, r, program{n}, pod, "", fleet.Container, words, options, time.Minute, 10*time.Second, remotecommand.SupportedStreamingProtocols)
 }
 
@@ -89,11 +92,14 @@ func (n *Nodes) nodeOf(pod string) string {
 
 type program struct{ *Nodes }
 
-func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, _ io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, in io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	node := p.nodeOf(pod)
 	if p.Hangs != nil && p.Hangs(node) {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	if p.Program != nil {
+		return p.Program(ctx, words, in, out, diagnostics)
 	}
 	fail := func(code int, format string, values ...any) error {
 		fmt.Fprintf(diagnostics, "cniscope-reader: "+format+"\n", values...)

@@ -10,19 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 // kubectl cniscope debug observes a node without cniscope, and leaves it as it was, however it ends.
@@ -38,6 +35,7 @@ func TestDebug(t *testing.T) {
 		c := c.in(t)
 		d := c.debug("--for", "30s")
 		d.until(&d.out, "default/debugged")
+		c.Logf("first verdict after %s", time.Since(d.began).Round(time.Millisecond))
 		code := d.wait()
 		harness.Equal(t, code, 0, "it ended with", d.out.String(), d.err.String())
 		harness.Says(t, d.out.String(), "ADD eth0  SLOW: 3.", "sleep")
@@ -71,8 +69,9 @@ type debugging struct {
 	cmd      *exec.Cmd
 	dir      string
 	out, err safe
+	began    time.Time
 	ended    chan error
-	ids      []ebpf.ProgramID // of its cniscope
+	loaded   scope.BPF // of its cniscope
 }
 
 type safe struct {
@@ -101,15 +100,15 @@ func (c *cluster) debug(arguments ...string) *debugging {
 	d.cmd.Dir = d.dir
 	d.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.adminConfig(), "HOME="+d.dir)
 	d.cmd.Stdout, d.cmd.Stderr = io.Writer(&d.out), io.Writer(&d.err)
-	began := time.Now()
+	d.began = time.Now()
 	harness.Check(c, d.cmd.Start())
 	d.ended = make(chan error, 1)
 	go func() { d.ended <- d.cmd.Wait() }()
 	c.Cleanup(func() { _ = d.cmd.Process.Kill() })
 	if slices.Contains(arguments, "--for") {
 		d.until(&d.err, "observing")
-		d.ids = c.programs()
-		c.Logf("observing after %s, %d BPF programs", time.Since(began).Round(time.Millisecond), len(d.ids))
+		d.loaded = c.loaded()
+		c.Logf("observing after %s, %d BPF programs", time.Since(d.began).Round(time.Millisecond), len(d.loaded.Programs))
 	}
 	if slices.Contains(arguments, "30s") {
 		web := c.web("debugged")
@@ -142,27 +141,17 @@ func (d *debugging) wait() int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-var programID = regexp.MustCompile(`(?m)^prog_id:\s*(\d+)$`)
-
-// programs are those that the cniscope in the cluster's only Job holds.
-func (c *cluster) programs() (ids []ebpf.ProgramID) {
+// loaded is what the cniscope in the cluster's only Job holds.
+func (c *cluster) loaded() scope.BPF {
 	c.Helper()
 	var all struct{ Items []pod }
 	harness.Check(c, c.api.Get(c.ctx, "/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io/job-name", &all))
 	harness.Equal(c, len(all.Items), 1, "pods of Jobs")
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", c.pid(&all.Items[0])))
-	harness.Check(c, err)
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		for _, found := range programID.FindAllSubmatch(text, -1) {
-			id, _ := strconv.Atoi(string(found[1]))
-			ids = append(ids, ebpf.ProgramID(id))
-		}
-	}
-	if len(ids) == 0 {
+	loaded := scope.BPFOf(c, c.pid(&all.Items[0]))
+	if len(loaded.Programs) == 0 {
 		c.Error("cniscope holds no BPF program")
 	}
-	return ids
+	return loaded
 }
 
 // nodeState lists API objects, processes, mounts and files.
@@ -202,10 +191,5 @@ func (c *cluster) asBefore(before string, d *debugging) {
 		}
 		return nil
 	})
-	for _, id := range d.ids {
-		if p, err := ebpf.NewProgramFromID(id); !errors.Is(err, os.ErrNotExist) {
-			_ = p.Close()
-			c.Errorf("BPF program %d is still there: %v", id, err)
-		}
-	}
+	harness.Eventually(c, d.loaded.Gone)
 }

@@ -22,4 +22,5 @@ test-install: tools tools-jaeger tools-kubernetes tools-helm debian-packages ## 
 	@VERSION=$(RELEASE) $(SUB) release DIST=.cache/release DRAFT=1 PLATFORMS=linux/$$(go env GOARCH)
 	@test/packages/root.sh bookworm $(PACKAGES_ROOT)/bookworm
 	@test/steps.sh 'deb: $(INSTALLED) go test ./test/packages -run TestTheReleaseIsInstalledByApt -count=1' \
+		'upgrade and rollback: $(SUB) test-upgrade' \
 		'chart, manifest and plugin: $(INSTALLED) test/own.sh go test ./test/kubernetes -run "$(INSTALLS)" -count=1 -timeout 30m'

@@ -95,7 +95,7 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, fmt.Errorf("%w in any namespace: is it installed, with its reader (reader.enabled=true)?", ErrNoReaders)
+		return nil, fmt.Errorf("%w in any namespace; install chart 0.3.0 or later with reader.enabled=true", ErrNoReaders)
 	}
 	if in := namespaces(found); len(in) > 1 {
 		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, "+

@@ -117,7 +117,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	case errors.As(err, &exit):
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
 		line = cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))
-		if exit.Code == fleet.Misused {
+		if exit.Code >= fleet.Misused && exit.Code < fleet.NotRemembered { // includes former codes
 			line += "; install the same version of the chart and of kubectl cniscope"
 		}
 		return &AskError{exit.Code, line}
@@ -134,7 +134,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 type gate struct {
 	mu   sync.Mutex
 	w    io.Writer
-	stop context.CancelFunc // stops the exec after a failed write; nil: none
+	stop context.CancelFunc // stops the exec after a failed write
 	err  error
 	done bool
 }

@@ -40,6 +40,8 @@ func main() {
 		err = stepClocks(os.Stdout, string(options))
 	case misses(string(options)):
 		err = countMisses(os.Stdout)
+	case number(string(options), "cniscope.detach=") > 0:
+		err = detach(os.Stdout)
 	case rounds(string(options)) > 0:
 		err = compare(os.Stdout, rounds(string(options)))
 	case starts(string(options)) > 0:

@@ -78,14 +78,19 @@ func startCniscope(more string) (*running, error) {
 		return nil, err
 	}
 	go func() { r.ended <- r.Wait() }()
-	for !r.said.says("observing CNI calls") {
+	return r, r.observed(1)
+}
+
+// observed waits until cniscope observes calls for the nth time.
+func (r *running) observed(n int) error {
+	for strings.Count(r.said.String(), "observing CNI calls") < n {
 		select {
 		case err := <-r.ended:
-			return nil, fmt.Errorf("it ended: %w: %s", err, r.said.String())
+			return fmt.Errorf("it ended: %w: %s", err, r.said.String())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return r, nil
+	return nil
 }
 
 func (r *running) stop() error {

@@ -118,23 +118,14 @@ func makeSleepers() error {
 // startAndStop attaches and detaches probes under load. Loading lasts most of a minute, so later
 // processes attach the loaded programs. Every second one is killed.
 func startAndStop(to io.Writer, whole, times int) error {
-	err := install()
-	if err != nil {
-		return err
-	}
-	others := exec.Command(filepath.Join(pluginFolder, "loading"))
-	others.Stderr = os.Stderr
-	says, err := others.StdoutPipe()
+	end, err := func() {}, install()
 	if err == nil {
-		err = others.Start()
+		end, err = besideLoad()
 	}
 	if err != nil {
 		return err
 	}
-	if loaded := bufio.NewScanner(says); !loaded.Scan() {
-		return errors.New("there is no load")
-	}
-	defer func() { _ = others.Process.Kill() }()
+	defer end()
 	// The last one's programs stay.
 	var programs map[string]*ebpf.Program
 	defer func() { forget(programs) }()
@@ -159,6 +150,23 @@ func startAndStop(to io.Writer, whole, times int) error {
 	}
 	_, err = fmt.Fprint(to, "\nend\n")
 	return err
+}
+
+// besideLoad returns when other threads are in the functions that probes attach to, until end.
+func besideLoad() (end func(), err error) {
+	others := exec.Command(filepath.Join(pluginFolder, "loading"))
+	others.Stderr = os.Stderr
+	says, err := others.StdoutPipe()
+	if err == nil {
+		err = others.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if loaded := bufio.NewScanner(says); !loaded.Scan() {
+		return nil, errors.New("there is no load")
+	}
+	return func() { _ = others.Process.Kill() }, nil
 }
 
 func startOnce(to io.Writer, kill bool, meanwhile func() error) error {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package e2e
+package scope
 
 import (
 	"errors"
@@ -16,12 +16,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-type loadedBPF struct {
-	programs, maps []uint32
-	attached       int
+// BPF is what a process has in the kernel: ids of programs and maps, and the number of links.
+type BPF struct {
+	Programs, Maps []uint32
+	Attached       int
 }
 
-func bpfOf(t *testing.T, pid int) (b loadedBPF) {
+// BPFOf lists what the descriptors of a process hold.
+func BPFOf(t testing.TB, pid int) (b BPF) {
 	t.Helper()
 	files := harness.Must(filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid)))(t)
 	for _, file := range files {
@@ -32,25 +34,25 @@ func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 			switch {
 			case err != nil:
 			case key == "prog_id":
-				b.programs = append(b.programs, uint32(id))
+				b.Programs = append(b.Programs, uint32(id))
 			case key == "link_id":
-				b.attached++
+				b.Attached++
 			case key == "map_id":
-				b.maps = append(b.maps, uint32(id))
+				b.Maps = append(b.Maps, uint32(id))
 			}
 		}
 	}
 	return b
 }
 
-// gone is nil once the kernel has none of them. Ids are not reused soon.
-func (b loadedBPF) gone() error {
-	for _, id := range b.programs {
+// Gone is nil once the kernel has none of them. Ids are not reused soon.
+func (b BPF) Gone() error {
+	for _, id := range b.Programs {
 		if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); !errors.Is(err, os.ErrNotExist) {
 			return errors.Join(fmt.Errorf("program %d is still there", id), err, p.Close())
 		}
 	}
-	for _, id := range b.maps {
+	for _, id := range b.Maps {
 		if m, err := ebpf.NewMapFromID(ebpf.MapID(id)); !errors.Is(err, os.ErrNotExist) {
 			return errors.Join(fmt.Errorf("map %d is still there", id), err, m.Close())
 		}
