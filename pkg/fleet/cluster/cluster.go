@@ -90,12 +90,12 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 		if refused != nil {
 			return nil, refused
 		}
-		return nil, fmt.Errorf("%w in namespace %s, and you may not look into others: say where it is, "+
+		return nil, fmt.Errorf("%w in namespace %s, and you may not list pods in all namespaces; set "+
 			"--cniscope-namespace NAMESPACE", ErrNoReaders, DefaultNamespace)
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, fmt.Errorf("%w in any namespace: is it installed, with its reader (reader.enabled=true)?", ErrNoReaders)
+		return nil, fmt.Errorf("%w in any namespace; install cniscope with reader.enabled=true", ErrNoReaders)
 	}
 	if in := namespaces(found); len(in) > 1 {
 		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, "+
