@@ -55,7 +55,7 @@ func (t tree) load(main string, major int, over overlay) (*configuration, error)
 		if !ok {
 			var err error
 			if found, err = t.read(path); err != nil {
-				return nil, fmt.Errorf("reading containerd's configuration: %w", err)
+				return nil, fmt.Errorf("cannot read containerd's configuration: %w", err)
 			}
 		}
 		if found == nil {

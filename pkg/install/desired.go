@@ -62,7 +62,7 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	}
 	binary, err := disk.ReadFile(t.disk, o.Program)
 	if err != nil {
-		return nil, fmt.Errorf("reading the program to install: %w", err)
+		return nil, fmt.Errorf("cannot read the program to install: %w", err)
 	}
 	w.add(desired{path: w.program, content: &content{data: binary, mode: 0o755}, replace: true})
 	w.add(desired{path: optionsFile, content: &content{
@@ -152,7 +152,7 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 	}
 	text, err := lines(sections)
 	if err != nil {
-		return nil, fmt.Errorf("writing a drop-in for containerd: %w", err)
+		return nil, fmt.Errorf("cannot write a drop-in for containerd: %w", err)
 	}
 	if p != nil {
 		return nil, p.refuse(text)

@@ -118,7 +118,7 @@ type systemd struct{ conn *dbus.Conn }
 func connectSystemd(ctx context.Context) (*systemd, error) {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("talking to systemd over D-Bus: %w; is this root?", err)
+		return nil, fmt.Errorf("cannot connect to systemd over D-Bus: %w; run as root", err)
 	}
 	return &systemd{conn}, nil
 }
@@ -173,7 +173,7 @@ func (s *systemd) process(ctx context.Context, unit string) (pid int, says strin
 func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {
 	p, err := s.conn.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
-		return "", "", fmt.Errorf("asking systemd for %s: %w", unit, err)
+		return "", "", fmt.Errorf("cannot read %s from systemd: %w", unit, err)
 	}
 	active, _ = p["ActiveState"].(string)
 	load, _ = p["LoadState"].(string)

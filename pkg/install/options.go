@@ -78,13 +78,13 @@ func (t tree) manifest() (*manifest, error) {
 	m := &manifest{Version: manifestVersion}
 	c, err := t.read(manifestFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading what is installed: %w", err)
+		return nil, fmt.Errorf("cannot read the list of installed files: %w", err)
 	}
 	if c == nil {
 		return m, nil
 	}
 	if err := json.Unmarshal(c.data, m); err != nil {
-		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for files of yours",
+		return nil, fmt.Errorf("%s: %w; if you remove it, cniscope treats its installed files as yours",
 			manifestFile, err)
 	}
 	if m.Version != manifestVersion {

@@ -67,7 +67,7 @@ func (t tree) exists(path string) bool {
 // sound returns a failed lookup, after which a plan would rest on guesses.
 func (t tree) sound() error {
 	if *t.failed != nil {
-		return fmt.Errorf("looking at what is there: %w", *t.failed)
+		return fmt.Errorf("cannot read the installed files: %w", *t.failed)
 	}
 	return nil
 }

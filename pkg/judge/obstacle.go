@@ -72,7 +72,7 @@ func Unstartable(p event.Program) (says, remedy string) {
 	case event.FaultMode:
 		return fmt.Sprintf("%s is not executable (mode %s)", p.File, p.Has), "chmod 755 " + text.Shell(p.File)
 	case event.FaultEmpty:
-		return p.File + " is empty: has it been copied?", ""
+		return p.File + " is empty; its copy may be incomplete", ""
 	case event.FaultMount:
 		return fmt.Sprintf("%s is on a file system that is mounted noexec (%s)", p.File, p.Has),
 			"mount -o remount,exec " + text.Shell(p.Has)

@@ -77,7 +77,7 @@ func TestWhyAProgramCannotBeStarted(t *testing.T) {
 		event.FaultName:         {"its name is a path", ""},
 		event.FaultUnreadable:   {"/cni/p x: H", ""},
 		event.FaultMode:         {"/cni/p x is not executable (mode H)", "chmod 755 '/cni/p x'"},
-		event.FaultEmpty:        {"/cni/p x is empty: has it been copied?", ""},
+		event.FaultEmpty:        {"/cni/p x is empty; its copy may be incomplete", ""},
 		event.FaultMount:        {"/cni/p x is on a file system that is mounted noexec (H)", "mount -o remount,exec H"},
 		event.FaultArchitecture: {"/cni/p x is built for N, this node is H", "replace /cni/p x with its build for H"},
 		event.FaultInterpreter:  {"/cni/p x needs the interpreter N, which does not exist", "install the package that has N, " + static},

@@ -50,7 +50,7 @@ func unanswered(c *model.Connection) string {
 	case "ETIMEDOUT":
 		return fmt.Sprintf("start the machine behind %s, open the packet filters on the way to it (nft list ruleset, network policies)", host)
 	case "EHOSTUNREACH", "ENETUNREACH":
-		return fmt.Sprintf("add a route to %s (ip route get %[1]s says what is missing), start the machine behind it", host)
+		return fmt.Sprintf("add a route to %s (ip route get %[1]s names the missing route), start the machine behind it", host)
 	}
 	return fmt.Sprintf("start the agent that listens at %s (kubectl logs --previous shows why it exited)", c.Address)
 }

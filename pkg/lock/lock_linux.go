@@ -19,7 +19,7 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 	for {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("opening the lock: %w", err)
+			return nil, fmt.Errorf("cannot open the lock: %w", err)
 		}
 		current, err := lock(root, f, name)
 		if err != nil {

@@ -14,11 +14,11 @@ import (
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("opening the lock: %s is no file", path)
+		return nil, fmt.Errorf("cannot open the lock: %s is no file", path)
 	}
 	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock: %w", err)
+		return nil, fmt.Errorf("cannot open the lock: %w", err)
 	}
 	if err := File(f); err != nil {
 		defer f.Close()

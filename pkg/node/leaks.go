@@ -121,7 +121,7 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 }
 
 func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time, binDirs []string) {
-	free := "cniscope doctor names what is left of it"
+	free := "run cniscope doctor, whose check leaked-networks names the leftovers"
 	if a.File != "" {
 		free = leak.Free([]string{a.File}, binDirs)
 	}

@@ -29,7 +29,7 @@ func (o *overload) report() string {
 	if since == 0 {
 		return ""
 	}
-	return fmt.Sprintf("overloaded: for %s, ticks lag by %s; what is lost is said on the calls that it touches",
+	return fmt.Sprintf("overloaded: for %s, ticks lag by %s; affected calls are marked incomplete",
 		time.Duration(o.now.Load()-since).Round(time.Second), time.Duration(o.lag.Load()).Round(time.Millisecond))
 }
 

@@ -167,7 +167,7 @@ func (r *recorder) take(e event.Event) {
 	if err := r.out.Write(e); errors.Is(err, record.ErrTooLong) {
 		r.log.Warn("event left out of the recording", "error", err)
 	} else if err != nil {
-		r.failed = fmt.Errorf("writing %s: %w", r.path, err)
+		r.failed = fmt.Errorf("cannot write %s: %w", r.path, err)
 		r.stop()
 	}
 	r.progress.events++

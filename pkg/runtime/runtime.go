@@ -168,8 +168,9 @@ func remedy(err error, address string) string {
 	name := cmp.Or(At(address).Name, "the container runtime")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("%s is not to be found at %s: %s; "+
-			"is it running, is this its address, and in a pod: is its folder mounted?", name, address, without)
+		return fmt.Sprintf("%s has no socket %s: %s; "+
+			"start the runtime, or set [runtime] socket to its socket; in a pod, mount the socket's directory",
+			name, address, without)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("the socket %s of %s may not be opened: %s; run cniscope as root", address, name, without)
 	}

@@ -165,9 +165,9 @@ func TestDelay(t *testing.T) {
 
 func TestRemedy(t *testing.T) {
 	for says, err := range map[string]error{
-		"is it running":        fmt.Errorf("stat: %w", fs.ErrNotExist),
-		"run cniscope as root": fmt.Errorf("dial: %w", fs.ErrPermission),
-		`unknown \x1b[31m`:     errors.New("unknown \x1b[31m"),
+		"start the runtime, or set": fmt.Errorf("stat: %w", fs.ErrNotExist),
+		"run cniscope as root":      fmt.Errorf("dial: %w", fs.ErrPermission),
+		`unknown \x1b[31m`:          errors.New("unknown \x1b[31m"),
 	} {
 		if got := remedy(err, "/run/x.sock"); !strings.Contains(got, says) || !strings.Contains(got, "/run/x.sock") {
 			t.Errorf("%q does not say %q", got, says)

@@ -123,7 +123,7 @@ func (s *Spool) resume() error {
 	s.active = f
 	if cut := last.size - whole; cut > 0 {
 		if err := f.Truncate(whole); err != nil {
-			return fmt.Errorf("cut off what is not whole: %w", err)
+			return fmt.Errorf("cannot cut off an incomplete trace: %w", err)
 		}
 		s.found.Cut, last.size = cut, whole
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -62,7 +61,7 @@ func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan ba
 
 func (w *writer) report(ledger *events.Ledger, now time.Time) {
 	if n := ledger.LeftOut(); n > w.reported && !now.Before(w.next) {
-		w.log.Warn("operations got no Event: a node writes few a minute", "operations", n-w.reported, "in_all", n,
+		w.log.Warn("Events dropped by limit", "operations", n-w.reported, "in_all", n,
 			"most_a_minute", events.PerMinute)
 		w.reported, w.next = n, now.Add(reporting)
 	}
@@ -119,11 +118,11 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 		return events.Gone
 	}
 	if !w.failing {
-		says := "the API server takes no Events; trying again"
+		facts := []any{"error", w.said(write, err)}
 		if apierrors.IsForbidden(err) {
-			says = fmt.Sprintf("%s: does a ClusterRole let this ServiceAccount create and patch events.events.k8s.io?", says)
+			facts = append(facts, "remedy", "let a ClusterRole of this ServiceAccount create and patch events.events.k8s.io")
 		}
-		w.log.Warn(says, "error", w.said(write, err))
+		w.log.Warn("API server rejects Events, retrying", facts...)
 		w.failing = true
 	}
 	return events.Again

@@ -133,8 +133,8 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 // During an hour's outage the API server is contacted rarely, and Events resume afterwards.
 func TestAnOutageOfTheAPIServer(t *testing.T) {
 	for status, says := range map[int]string{
-		http.StatusServiceUnavailable: "trying again",
-		http.StatusForbidden:          "does a ClusterRole let",
+		http.StatusServiceUnavailable: "rejects Events, retrying",
+		http.StatusForbidden:          "let a ClusterRole",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{status: status}
@@ -151,7 +151,7 @@ func TestAnOutageOfTheAPIServer(t *testing.T) {
 				t.Errorf("%d attempts in an hour; it says\n%s", asked, log)
 			}
 			if len(s.events) == 0 || !strings.Contains(log.String(), "accepts Events again") || !strings.Contains(log.String(),
-				"operations got no Event") {
+				"Events dropped by limit") {
 				t.Errorf("%d Events afterwards; it says\n%s", len(s.events), log)
 			}
 		})

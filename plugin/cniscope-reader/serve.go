@@ -46,14 +46,14 @@ const writing = 10 * time.Second
 func tellPods(ctx context.Context, log *slog.Logger) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
+		return fmt.Errorf("cannot write Events without the Kubernetes API: %w", err)
 	}
 	config.Timeout = writing
 	config.UserAgent = "cniscope-reader"
 	config.Dial = dialer(node().APIServer)
 	api, err := eventsOf(config)
 	if err != nil {
-		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
+		return fmt.Errorf("cannot write Events without the Kubernetes API: %w", err)
 	}
 	w := &writer{api: api, as: config, node: setting("NODE_NAME", ""), log: log}
 	if w.node == "" {

@@ -34,7 +34,7 @@ func docsCmd() *cobra.Command {
 					return err
 				}
 				if err := write.do(path); err != nil {
-					return fmt.Errorf("writing %s: %w", path, err)
+					return fmt.Errorf("cannot write %s: %w", path, err)
 				}
 			}
 			return nil

@@ -90,7 +90,7 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 		if refused != nil {
 			return nil, refused
 		}
-		return nil, fmt.Errorf("%w in namespace %s, and you may not look into others: say where it is, "+
+		return nil, fmt.Errorf("%w in namespace %s, and you may not list pods in all namespaces; set "+
 			"--cniscope-namespace NAMESPACE", ErrNoReaders, DefaultNamespace)
 	case err != nil:
 		return nil, err
