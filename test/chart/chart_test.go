@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
 )
 
 func render(t *testing.T, arguments ...string) []Object {
@@ -62,6 +64,23 @@ func TestEveryProfileIsSound(t *testing.T) {
 				options(t, render(t, "--set", "profile="+profile+values))
 			})
 		}
+	}
+}
+
+// ct lint runs helm lint and yamllint. It does not run yamale, which Debian does not have, and needs a remote
+// repository for versions and maintainers.
+func TestChartTestingLintsTheChart(t *testing.T) {
+	h := New(t)
+	bin, err := rig.Tools("ct")
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skip("ct is not built: run `make tools-helm` first")
+	}
+	harness.Check(t, err)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ct"), "lint", "--charts", h.Chart, "--lint-conf", filepath.Join(bin, "lintconf.yaml"),
+		"--validate-chart-schema=false", "--validate-maintainers=false", "--check-version-increment=false")
+	cmd.Env = append(h.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
