@@ -44,6 +44,19 @@ type Drop struct {
 	// Program is the only one there.
 	Program   string `json:"program,omitempty"`
 	ProgramID uint32 `json:"program_id,omitempty"`
+	// Neighbor is of ARP or NDP; Guarded: a program may take these.
+	Neighbor bool `json:"neighbor,omitempty"`
+	Guarded  bool `json:"guarded,omitempty"`
+}
+
+// Unresolved waited for an answer to ARP or NDP.
+func (d Drop) Unresolved() bool {
+	if d.Reason != "" && d.Reason != "NOT_SPECIFIED" {
+		return d.Reason == "NEIGH_FAILED"
+	}
+	return slices.ContainsFunc(
+		[]string{"neigh_invalidate", "__neigh_event_send", "arp_error_report", "ndisc_error_report"},
+		func(f string) bool { return strings.HasPrefix(d.Place, f) })
 }
 
 // Doer returns nothing, because cniscope looked.
@@ -121,7 +134,7 @@ func (o Obstacle) OfPod() bool {
 	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
 }
 
-// Certain reports whether no packet of the pod gets past the obstacle. Rules of a chain may accept it.
+// Certain reports whether no packet of the pod gets past the obstacle.
 func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
 
 // FoundKind is what a look after a failed call is at.

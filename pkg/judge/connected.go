@@ -15,7 +15,7 @@ import (
 // LateCause is why a pod's first connection came late.
 type LateCause string
 
-// Causes of a late first connection. Obstacles on the node come first, then by precedence: consequences come later.
+// Causes of a late first connection. Obstacles first, then by precedence: consequences later.
 const (
 	LateForwarding  LateCause = "forwarding" // switched off
 	LatePolicy      LateCause = "policy"     // a FORWARD chain drops
@@ -80,8 +80,8 @@ func Connected(c model.Connected) *Verdict {
 	return v
 }
 
-// inTheWay returns the obstacle that explains packets without an answer, or nil. A chain whose rules may accept the pod
-// is the last. Without an answer to ARP, only a full table explains it.
+// inTheWay returns the obstacle that explains unanswered packets, or nil. A chain whose rules may accept the pod
+// is last. Without an answer to ARP, only a full table explains it.
 func inTheWay(c model.Connected) (found *event.Obstacle) {
 	if i := slices.IndexFunc(c.Obstacles, event.Obstacle.OfPod); i >= 0 {
 		return &c.Obstacles[i]

@@ -44,6 +44,11 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		return event.Obstacle{Kind: event.ObstacleTable, Name: name, Option: "net.x", Used: 9, Limit: 9}
 	}
 	off := event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
+	asks := func(reason, place, whom string) event.Drop {
+		return event.Drop{Reason: reason, Place: place, Device: "eth1", Peer: whom, Count: 2, Neighbor: true}
+	}
+	guarded, answers := silent, asks("XDP", "do_xdp_generic", "fd00::1")
+	guarded.Guarded, answers.Back = true, true
 	some := func(all ...event.Drop) []event.Drop { return all }
 	for name, test := range map[string]struct {
 		drops     []event.Drop
@@ -77,6 +82,13 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		"a full table, but nftables":             {some(nft), []event.Obstacle{table("connection tracking")}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
 		"a neighbor":                             {some(silent), nil, LateNoNeighbour, true, []string{": no neighbor on eth1 answered, so the kernel dropped 3 packets" + to}, ""},
 		"a neighbor, IPv6":                       {some(drop("NOT_SPECIFIED", "neigh_invalidate", 1)), []event.Obstacle{off}, LateNoNeighbour, true, []string{": no neighbor on eth1 answered, so the kernel dropped 1 packet to"}, ""},
+		"a neighbor, or a program":               {some(guarded), nil, LateNoNeighbour, false, []string{": no neighbor on eth1 answered, or a BPF program on the way took its packets, so the kernel dropped 3"}, ""},
+		"a program that drops ARP":               {some(by(asks("TC_EGRESS", "__dev_queue_xmit", "10.96.0.1"), "ddos"), guarded), nil, LateProgram, true, []string{": program ddos (id 7) at the tc egress of eth1 dropped 2 ARP requests for 10.96.0.1 on the node (TC_EGRESS in __dev_queue_xmit); no neighbor"}, "bpftool prog show id 7"},
+		"answers of NDP":                         {some(answers, silent), nil, LateProgram, true, []string{": an XDP program on eth1 dropped 2 NDP answers of fd00::1 on the node (XDP in do_xdp_generic); no neighbor"}, "bpftool net show"},
+		"a chain that drops ARP":                 {some(asks("NETFILTER_DROP", "nf_hook_slow", "10.96.0.1"), silent), nil, LateFilter, true, []string{": nftables or arptables dropped 2 ARP requests for 10.96.0.1"}, "arptables-legacy -L"},
+		"ARP dropped, unknown":                   {some(asks("QDISC_DROP", "__dev_queue_xmit", "10.96.0.1"), silent), nil, LateNoNeighbour, false, []string{": the kernel dropped 2 ARP requests", "; no neighbor on eth1 answered"}, ""},
+		"ARP, and another kind":                  {some(nft, asks("TC_EGRESS", "__dev_queue_xmit", "10.96.0.1"), silent), nil, LateFilter, false, []string{": nftables dropped 3", "; a program or filter at the tc egress", "; no neighbor on eth1"}, "nft list ruleset"},
+		"NDP, not for this host":                 {some(asks("NOT_SPECIFIED", "icmpv6_rcv", "fd00::1"), silent), nil, LateNoNeighbour, true, []string{": no neighbor on eth1 answered"}, ""},
 		"neighbors' full table":                  {some(drop("NEIGH_CREATEFAIL", "ip_finish_output2", 3)), []event.Obstacle{table("neighbors (IPv4)")}, LateTable, true, []string{": the kernel's table of neighbors (IPv4) is full", "; the table of neighbors is full, so the kernel dropped"}, "net.x=18"},
 		"it was full":                            {some(drop("NEIGH_CREATEFAIL", "ip6_finish_output2", 3)), nil, LateTable, true, []string{": the table of neighbors is full, so the kernel dropped 3"}, "gc_thresh3"},
 		"reverse path":                           {some(drop("IP_RPFILTER", "ip_rcv_finish_core", 3)), nil, LateRPFilter, true, []string{": the reverse path filter of eth1 dropped 3 packets"}, "sysctl -w net/ipv4/conf/eth1/rp_filter=2"},

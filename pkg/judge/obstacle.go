@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Obstacle returns an obstacle as a clause, and its fix, which is empty if it is not certain.
+// Obstacle returns a clause, and the fix if it is certain.
 func Obstacle(o event.Obstacle) (says, remedy string) {
 	const again, persist = "delete the pod, so that the ADD of a new one sets it", "; set it in /etc/sysctl.d, too"
 	says = o.Name + ", which the pod's ADD set, is gone"
@@ -59,7 +59,7 @@ func Accept(c *event.Chain) string {
 	return fmt.Sprintf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
 }
 
-// Unstartable returns the fault of a program as a clause, and its fix, which is empty if it is a new copy of the file.
+// Unstartable returns a program's fault as a clause, and its fix unless that is a new copy.
 func Unstartable(p event.Program) (says, remedy string) {
 	static := fmt.Sprintf("or replace %s with a statically linked build", p.File)
 	switch p.Fault {
@@ -107,6 +107,9 @@ type dropKind struct {
 }
 
 func (k *dropKind) is(d event.Drop) bool {
+	if k.cause == LateNoNeighbour {
+		return d.Unresolved()
+	}
 	if d.Reason == "" || d.Reason == unspecified {
 		return isIn(d.Place, k.places)
 	}
@@ -139,8 +142,7 @@ func dropKinds() []dropKind {
 			remedy: allow + "iptables-legacy-save and nft list ruleset; conntrack -S counts drops of connection tracking",
 		},
 		{
-			cause: LateNoNeighbour, reasons: []string{"NEIGH_FAILED"}, by: "no neighbor on DEVICE answered, so the kernel",
-			places: []string{"neigh_invalidate", "__neigh_event_send", "arp_error_report", "ndisc_error_report"},
+			cause: LateNoNeighbour, by: "no neighbor on DEVICE answered, so the kernel",
 		},
 		{
 			cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
@@ -237,6 +239,8 @@ func (k *dropKind) place(d event.Drop) {
 		named := strings.NewReplacer("a program or filter", of+"program "+name, "an XDP program", of+"XDP program "+name)
 		k.by = named.Replace(k.by)
 		k.remedy = fmt.Sprintf("read the log of the agent that loaded it; bpftool prog show id %d has the time", d.ProgramID)
+	case k.cause == LateNoNeighbour && d.Guarded:
+		k.vague, k.by = true, "no neighbor on DEVICE answered, or a BPF program on the way took its packets, so the kernel"
 	case k.cause != LateFilter:
 	case len(d.Chains) > 0:
 		var all []string
@@ -247,6 +251,8 @@ func (k *dropKind) place(d event.Drop) {
 		if c := d.Chains[0]; len(d.Chains) == 1 && !ofConntrack(c) {
 			k.vague, k.remedy = false, allow+ruleList(c)
 		}
+	case d.Neighbor && !strings.Contains(d.Peer, ":"):
+		k.by, k.remedy, k.vague = "nftables or arptables", "find the rule by nft list ruleset and arptables-legacy -L", false
 	case d.Hook != "":
 		k.by += " at hook " + d.Hook
 	}
@@ -273,15 +279,20 @@ func ruleList(c event.Chain) string {
 }
 
 func dropped(c model.Connected) (main *dropKind, clauses []string) {
+	var asked, asks bool
 	for _, d := range c.Drops {
 		k := kindOf(d)
 		if k == nil && freed(d) {
 			continue
 		}
-		if k != nil && main == nil {
+		asked = asked || d.Neighbor
+		switch {
+		case k == nil, asks && k.cause == LateNoNeighbour: // its consequence
+		case main == nil:
 			k.remedy = strings.ReplaceAll(k.remedy, "DEVICE", text.Shell(d.Device))
-			main = k
-		} else if k != nil && k.cause != main.cause {
+			k.vague = k.vague || asked && k.cause == LateNoNeighbour
+			main, asks = k, d.Neighbor
+		case k.cause != main.cause:
 			main.vague = true
 		}
 		clauses = append(clauses, clause(d, k))
@@ -290,7 +301,7 @@ func dropped(c model.Connected) (main *dropKind, clauses []string) {
 }
 
 func clause(d event.Drop, k *dropKind) string {
-	by, where, to := "the kernel", "on the node", "to "
+	by, where, what := "the kernel", "on the node", packets(d.Count)+" to "
 	if k != nil {
 		by = strings.ReplaceAll(k.by, "DEVICE", d.Device)
 	}
@@ -298,10 +309,24 @@ func clause(d event.Drop, k *dropKind) string {
 		where = "in the pod"
 	}
 	if d.Back {
-		to = "from "
+		what = packets(d.Count) + " from "
+	}
+	if d.Neighbor {
+		what = solicited(d)
 	}
 	seen := strings.Join(slices.DeleteFunc([]string{d.Reason, d.Place}, func(s string) bool { return s == "" }), " in ")
-	return fmt.Sprintf("%s dropped %s %s%s %s (%s)", by, packets(d.Count), to, d.Peer, where, seen)
+	return fmt.Sprintf("%s dropped %s%s %s (%s)", by, what, d.Peer, where, seen)
+}
+
+func solicited(d event.Drop) string {
+	protocol, what, about := "ARP", "requests", "for"
+	if strings.Contains(d.Peer, ":") {
+		protocol = "NDP"
+	}
+	if d.Back {
+		what, about = "answers", "of"
+	}
+	return fmt.Sprintf("%d %s %s %s ", d.Count, protocol, what, about)
 }
 
 func packets(n uint64) string {
@@ -313,6 +338,9 @@ func packets(n uint64) string {
 
 // freed: its connection ended.
 func freed(d event.Drop) bool {
+	if d.Neighbor { // not for this host
+		return isIn(d.Place, []string{"arp_", "ndisc_", "icmpv6_", "ip6_mc_input", "ip6_protocol_deliver"})
+	}
 	return d.Reason == "QUEUE_PURGE" || strings.HasPrefix(d.Reason, "TCP_") || strings.HasPrefix(d.Reason, "SOCKET_") ||
 		isIn(d.Place, []string{"tcp_", "sk_", "skb_", "__skb", "sock_", "inet_"})
 }

@@ -31,6 +31,8 @@ const (
 	every   = 500 * time.Millisecond
 	lingers = 4 * time.Second
 	most    = 8
+	asks    = 2 * time.Second // one each second
+	node    = uint64(0)       // no pod
 )
 
 // Watch is safe for concurrent use.
@@ -123,7 +125,7 @@ func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, err := strconv.ParseUint(in.Key, 10, 64)
-	if w.until == nil || err != nil || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
+	if w.until == nil || err != nil || key == node || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
 		return
 	}
 	w.until[in] = until
@@ -170,6 +172,10 @@ func (w *Watch) forget(in event.Namespace) {
 	}
 	delete(w.until, in)
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
+	w.clear(key)
+}
+
+func (w *Watch) clear(key uint64) {
 	_ = w.objects.Pods.Delete(key)
 	kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
 		if *pod == key {
@@ -213,6 +219,9 @@ func (w *Watch) tend(now int64) (follows bool) {
 		waits = waits || p.Waits != 0 && now-int64(p.Waits) < int64(lingers)
 	})
 	w.attach(waits)
+	if w.until != nil && len(w.until) == 0 {
+		w.clear(node)
+	}
 	return len(w.until) > 0
 }
 
@@ -220,6 +229,8 @@ func (w *Watch) attach(on bool) {
 	switch {
 	case on && w.drop == nil:
 		w.objects.layouts(nil)
+		_ = w.objects.Pods.Update(node, pod{}, ebpf.UpdateNoExist)
+		_ = w.objects.Since.Set(uint64(clock.Monotonic()))
 		w.drop, _ = link.AttachTracing(link.TracingOptions{Program: w.objects.OnDrop})
 	case !on && w.drop != nil:
 		_ = w.drop.Close()
@@ -232,32 +243,72 @@ func (w *Watch) Seen(in event.Namespace) (all []event.Drop) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
+	type one struct {
+		drop
+		seen
+		event.Drop
+	}
+	var own, asked []one
 	kernel.Each(w.objects.Drops, func(d *drop, s *seen) {
-		if d.Pod != key {
+		if s.Count == 0 || d.Pod != key && d.Pod != node {
 			return
 		}
-		reason, known := w.reasons[d.Reason]
-		switch {
-		case !known && d.Reason != 0: // of a module
-			reason = strconv.FormatUint(uint64(d.Reason), 16)
-		case d.Reason == 0 || reason == "NOT_SPECIFIED" && !w.errors:
-			reason = ""
+		o := one{*d, *s, w.read(d, s)}
+		if o.Drop.Neighbor {
+			asked = append(asked, o)
+		} else if d.Pod == key {
+			own = append(own, o)
 		}
-		one := event.Drop{
-			Reason: reason, Place: w.name(d.Place), Back: d.Back != 0, InPod: d.Inside != 0,
-			Device: text.Clean(unix.ByteSliceToString(d.Device[:]), text.Bound), Peer: s.Other.String(),
-			Count: uint64(s.Count),
-		}
-		if s.Programs == 1 {
-			one.Program, one.ProgramID = w.program(s.Code), s.Program
-		}
-		w.filtered(&one, s)
-		all = append(all, one)
 	})
-	slices.SortFunc(all, func(a, b event.Drop) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-	})
+	order := func(a, b one) int {
+		return cmp.Or(cmp.Compare(b.Drop.Count, a.Drop.Count), cmp.Compare(fmt.Sprint(a.Drop), fmt.Sprint(b.Drop)))
+	}
+	slices.SortFunc(own, order)
+	slices.SortFunc(asked, order)
+	var p pod
+	full := w.until != nil && w.objects.Pods.Lookup(node, &p) == nil && p.Kinds >= neighbors
+	for _, o := range own {
+		if o.Unresolved() {
+			if time.Duration(o.Watched) < asks {
+				continue
+			}
+			o.Drop.Guarded = o.seen.Guarded != 0 || full
+			for _, a := range asked {
+				asker := node
+				if o.InPod {
+					asker = key
+				}
+				if a.Pod == asker && a.drop.Neighbor == o.Next && int64(a.Last) >= int64(o.Began)-2*int64(asks) {
+					all = append(all, a.Drop)
+				}
+			}
+		}
+		all = append(all, o.Drop)
+	}
 	return all[:min(len(all), most)]
+}
+
+func (w *Watch) read(d *drop, s *seen) event.Drop {
+	reason, known := w.reasons[d.Reason]
+	switch {
+	case !known && d.Reason != 0: // of a module
+		reason = strconv.FormatUint(uint64(d.Reason), 16)
+	case d.Reason == 0 || reason == "NOT_SPECIFIED" && !w.errors:
+		reason = ""
+	}
+	one := event.Drop{
+		Reason: reason, Place: w.name(d.Place), Back: d.Back != 0, InPod: d.Inside != 0,
+		Device: text.Clean(unix.ByteSliceToString(d.Device[:]), text.Bound), Peer: s.Other.String(),
+		Count: uint64(s.Count),
+	}
+	if d.Neighbor != [4]uint32{} {
+		one.Neighbor, one.Peer = true, flow{Address: d.Neighbor}.addr().String()
+	}
+	if s.Programs == 1 {
+		one.Program, one.ProgramID = w.program(s.Code), s.Program
+	}
+	w.filtered(&one, s)
+	return one
 }
 
 func (w *Watch) name(address uint64) string { return w.names.Name(clock.Monotonic(), address) }

@@ -91,6 +91,7 @@ func (s *space) join(own string, to *space, other string, network int) {
 type scene struct {
 	pod, node, server *space
 	other, forger     *space
+	all               bool // programs drop what neighbors ask, too
 	*Watch
 }
 
@@ -122,13 +123,13 @@ func newScene(t *testing.T) *scene {
 
 // program attaches a program that returns a number to an interface of the node.
 func (s *scene) program(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) {
-	if l := s.load(t, returns, device, attach); l != nil {
+	if l := s.load(s.node, t, returns, device, attach); l != nil {
 		s.node.Cleanup(func() { l.Close() })
 	}
 }
 
-func (s *scene) load(t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) (l link.Link) {
-	// Only TCP, not what neighbors ask. Ether types are as little-endian CPUs read them.
+func (s *scene) load(in *space, t ebpf.ProgramType, returns int32, device string, attach func(p *ebpf.Program, device int) (link.Link, error)) (l link.Link) {
+	// Only TCP, unless all. Ether types are as little-endian CPUs read them.
 	const etherType, v4, v6, pass = 12, 14 + 9, 14 + 6, 2
 	load, passes := func(at int32, size asm.Size) asm.Instruction { return asm.LoadMem(asm.R0, asm.R2, int16(at), size) }, int32(pass)
 	drop := asm.Instructions{
@@ -147,8 +148,11 @@ func (s *scene) load(t ebpf.ProgramType, returns int32, device string, attach fu
 		asm.Mov.Imm(asm.R0, passes).WithSymbol("pass"), asm.Return(),
 		asm.Mov.Imm(asm.R0, returns).WithSymbol("drop"), asm.Return(),
 	)
+	if s.all {
+		drop = asm.Instructions{asm.Mov.Imm(asm.R0, returns), asm.Return()}
+	}
 	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{Name: "drop_all", Type: t, License: "GPL", Instructions: drop}))(s.node)
-	harness.Check(s.node, harness.Within(s.node.path, func() error {
+	harness.Check(s.node, harness.Within(in.path, func() error {
 		i, err := net.InterfaceByName(device)
 		if err == nil {
 			l, err = attach(p, i.Index)
@@ -166,8 +170,8 @@ func (s *scene) tc(device string, at ebpf.AttachType) {
 }
 
 // filter attaches filters as before Linux 6.6.
-func (s *scene) filter(device string, parent uint32, filters int) {
-	s.program(ebpf.SchedCLS, 2, device, func(p *ebpf.Program, i int) (link.Link, error) {
+func (s *scene) filter(device string, parent uint32, filters int, returns int32) {
+	s.program(ebpf.SchedCLS, returns, device, func(p *ebpf.Program, i int) (link.Link, error) {
 		on := netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
 		if err := netlink.QdiscAdd(&netlink.Clsact{QdiscAttrs: on}); err != nil {
 			return nil, err
@@ -270,6 +274,11 @@ func TestWhoDroppedIt(t *testing.T) {
 		{"neighbor", v4, "arp", "no neighbor on out answered, so the kernel dropped", func(s *scene) { s.server.run("ip link set eth0 arp off"); s.node.run("ip neigh flush dev out") }},
 		{"neighbor, IPv6", v6, "arp", "no neighbor on out answered, so the kernel dropped", func(s *scene) { s.server.run("ip addr flush dev eth0"); s.node.run("ip neigh flush dev out") }},
 		{"gateway", v4, "arp", "no neighbor on eth0 answered, so the kernel dropped", func(s *scene) { s.node.run("ip link set pod arp off"); s.pod.run("ip neigh flush dev eth0") }},
+		{"gateway, stolen", v4, "arp", "no neighbor on eth0 answered, or a BPF program on the way took", func(s *scene) {
+			s.all = true
+			s.filter("pod", netlink.HANDLE_MIN_INGRESS, 1, 4) // TC_ACT_STOLEN
+			s.pod.run("ip neigh flush dev eth0")
+		}},
 		{"rp_filter", v4, "rp_filter", "the reverse path filter of pod", node("sysctl -qw net.ipv4.conf.pod.rp_filter=1", "ip route del 10.99.0.0/24 dev pod", "ip route add 10.99.0.0/24 dev out")},
 		{"blackhole", v4, "blackhole", "a blackhole route", node("ip route add blackhole 10.99.1.2/32")},
 		{"blackhole, IPv6", v6, "blackhole", "a blackhole route", node("ip route add blackhole fd99:1::2/128")},
@@ -279,8 +288,8 @@ func TestWhoDroppedIt(t *testing.T) {
 		{"MTU, IPv6", dns6, "mtu", "the MTU of the next link is too small, so", node("ip link set out mtu 1300")},
 		{"tc", v4, "program", "program drop_all (id ", func(s *scene) { s.tc("pod", ebpf.AttachTCXIngress) }},
 		{"tc, IPv6", v6, "program", ") at the tc egress of out dropped", func(s *scene) { s.tc("out", ebpf.AttachTCXEgress) }},
-		{"tc filter", v4, "program", "program drop_all (id ", func(s *scene) { s.filter("pod", netlink.HANDLE_MIN_INGRESS, 1) }},
-		{"tc filters, IPv6", v6, "program", "a program or filter at the tc egress of out dropped", func(s *scene) { s.filter("out", netlink.HANDLE_MIN_EGRESS, 2) }},
+		{"tc filter", v4, "program", "program drop_all (id ", func(s *scene) { s.filter("pod", netlink.HANDLE_MIN_INGRESS, 1, 2) }},
+		{"tc filters, IPv6", v6, "program", "a program or filter at the tc egress of out dropped", func(s *scene) { s.filter("out", netlink.HANDLE_MIN_EGRESS, 2, 2) }},
 		{"XDP", v4, "program", ": XDP program drop_all (id ", func(s *scene) { s.xdp("pod", link.XDPDriverMode) }},
 		{"XDP, IPv6", v6, "program", ") on pod dropped", func(s *scene) { s.xdp("pod", link.XDPGenericMode) }},
 	}

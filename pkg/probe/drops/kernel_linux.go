@@ -33,13 +33,17 @@ type (
 		Reason       uint32
 		Back, Inside uint16
 		Device       [16]byte
+		Neighbor     [4]uint32
 	}
 	seen struct {
 		_                        structs.HostLayout
 		Count, Programs, Program uint32
 		Other                    flow
-		Code, Began              uint64
+		Code                     uint64
+		Began, Last, Watched     uint64
 		Stack                    [12]uint64
+		Next                     [4]uint32
+		Guarded                  uint64
 	}
 	rule struct {
 		_            structs.HostLayout
@@ -56,7 +60,10 @@ type (
 	}
 )
 
-const hooks = 5
+const (
+	hooks     = 5
+	neighbors = 256 // NEIGHBORS
+)
 
 type objects struct {
 	OnAgain *ebpf.Program `ebpf:"on_again"`
@@ -66,6 +73,7 @@ type objects struct {
 	Drops   *ebpf.Map     `ebpf:"drops"`
 	Rules   *ebpf.Map     `ebpf:"rules"`
 
+	Since      *ebpf.Variable `ebpf:"since"`
 	ChainTable *ebpf.Variable `ebpf:"chain_table"`
 	ChainName  *ebpf.Variable `ebpf:"chain_name"`
 	ChainRules *ebpf.Variable `ebpf:"chain_rules"`

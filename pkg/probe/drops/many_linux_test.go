@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,8 +109,9 @@ func (m *many) wait(network, peer string) (all []*judge.Verdict) {
 		missing := false
 		for _, s := range m.pods {
 			late := model.Connected{Late: true, Tries: &event.Tries{SYNs: 1}, Drops: m.Seen(s.Namespace)}
-			all = append(all, judge.Connected(late))
-			missing = missing || len(late.Drops) == 0
+			v := judge.Connected(late)
+			all = append(all, v)
+			missing = missing || v.Cause == judge.Cause(judge.LateUnanswered)
 		}
 		if !missing {
 			break
@@ -127,6 +129,7 @@ type kind struct {
 	on              func() (off func())
 	only4           bool
 	host            string // else the server
+	asks            bool   // for neighbors, which are forgotten before
 	network         string
 }
 
@@ -143,7 +146,12 @@ func (m *many) kinds() []kind {
 		return func() func() {
 			var links []link.Link
 			for _, device := range devices {
-				links = append(links, m.load(t, returns, device, attach))
+				links = append(links, m.load(m.node, t, returns, device, attach))
+			}
+			if len(devices) == 0 {
+				for _, s := range m.pods {
+					links = append(links, m.load(s, t, returns, "eth0", attach))
+				}
 			}
 			return func() {
 				for _, l := range links {
@@ -154,6 +162,17 @@ func (m *many) kinds() []kind {
 	}
 	legacy := func(rule string) string { return "iptables-legacy " + rule + "; ip6tables-legacy " + rule }
 	const shot = 2 // TC_ACT_SHOT
+	tc := func(at ebpf.AttachType, devices ...string) func() func() {
+		return program(ebpf.SchedCLS, shot, devices, func(p *ebpf.Program, i int) (link.Link, error) {
+			return link.AttachTCX(link.TCXOptions{Interface: i, Program: p, Attach: at})
+		})
+	}
+	xdp := func(devices ...string) func() func() {
+		return program(ebpf.XDP, 1, devices, func(p *ebpf.Program, i int) (link.Link, error) {
+			return link.AttachXDP(link.XDPOptions{Interface: i, Program: p, Flags: link.XDPDriverMode})
+		})
+	}
+	hosts := strings.Fields(each("pod%d"))
 	return []kind{
 		{name: "nft rule", at: filter + "nft add rule inet np fw tcp dport 80 drop", until: "nft flush ruleset", cause: judge.LateFilter, says: "nftables chain fw of table inet np dropped"},
 		{name: "nft policy", at: filter + "nft 'chain inet np fw { policy drop; }'", until: "nft flush ruleset", cause: judge.LateFilter, says: "nftables chain fw of table inet np dropped"},
@@ -169,12 +188,16 @@ func (m *many) kinds() []kind {
 		{name: "blackhole route", at: "ip route add blackhole 10.99.1.2/32; ip route add blackhole fd99:1::2/128", until: "ip route del blackhole 10.99.1.2/32; ip -6 route del blackhole fd99:1::2/128", cause: judge.LateBlackhole, says: "a blackhole route"},
 		{name: "MTU", at: "ip link set out mtu 1300", until: "ip link set out mtu 1500; ip route flush cache", cause: judge.LateMTU, says: "the MTU of the next link is too small", network: "udp"},
 		{name: "forwarding off", at: "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0", until: "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1", cause: judge.LateForwarding, says: "forwarding on pod"},
-		{name: "tc program", cause: judge.LateProgram, says: "program drop_all (id ", on: program(ebpf.SchedCLS, shot, []string{"out"}, func(p *ebpf.Program, i int) (link.Link, error) {
-			return link.AttachTCX(link.TCXOptions{Interface: i, Program: p, Attach: ebpf.AttachTCXEgress})
-		})},
-		{name: "XDP program", cause: judge.LateProgram, says: "XDP program drop_all (id ", on: program(ebpf.XDP, 1, strings.Fields(each("pod%d")), func(p *ebpf.Program, i int) (link.Link, error) {
-			return link.AttachXDP(link.XDPOptions{Interface: i, Program: p, Flags: link.XDPDriverMode})
-		})},
+		{name: "tc program", cause: judge.LateProgram, says: "program drop_all (id ", on: tc(ebpf.AttachTCXEgress, "out")},
+		{name: "XDP program", cause: judge.LateProgram, says: "XDP program drop_all (id ", on: xdp(hosts...)},
+		{name: "tc program, requests of the node", asks: true, cause: judge.LateProgram, says: ") at the tc egress of out dropped", on: tc(ebpf.AttachTCXEgress, "out")},
+		{name: "tc program, answers to the node", asks: true, cause: judge.LateProgram, says: ") at the tc ingress of out dropped", on: tc(ebpf.AttachTCXIngress, "out")},
+		{name: "tc program, requests of the pod", asks: true, cause: judge.LateProgram, says: ") at the tc ingress of pod", on: tc(ebpf.AttachTCXIngress, hosts...)},
+		{name: "tc program in the pod", asks: true, cause: judge.LateProgram, says: ") at the tc egress of eth0 dropped", on: tc(ebpf.AttachTCXEgress)},
+		{name: "XDP program, requests of the pod", asks: true, cause: judge.LateProgram, says: "XDP program drop_all (id ", on: xdp(hosts...)},
+		{name: "XDP program, answers to the node", asks: true, cause: judge.LateProgram, says: ") on out dropped", on: xdp("out")},
+		{name: "nft rule, answers to the node", asks: true, cause: judge.LateFilter, says: "nftables", at: "nft 'add table arp np; add chain arp np in { type filter hook input priority 0; policy drop; }; " +
+			"add table ip6 np; add chain ip6 np in { type filter hook input priority 0; policy drop; }'", until: "nft flush ruleset"},
 		{name: "conntrack full", at: filter + "nft add rule inet np fw ct state new accept", on: func() func() { m.node.fillConnections(); return func() {} }, cause: judge.LateFilter, says: "connection tracking dropped"},
 	}
 }
@@ -195,45 +218,53 @@ func TestManyPodsAreToldWhoDroppedTheirPackets(t *testing.T) {
 	t.Cleanup(func() { cancel(); runs.Wait(); m.Close() })
 	asked, named, wrong := 0, 0, 0
 	for _, k := range m.kinds() {
-		host := "2"
-		if k.host != "" {
-			host = k.host
-		}
-		network, port := "tcp", "80"
-		if k.network != "" {
-			network, port = k.network, "53"
-		}
-		if k.at != "" {
-			m.node.run(k.at)
-		}
-		off := func() {}
-		if k.on != nil {
-			off = k.on()
-		}
-		for version, peer := range map[string]string{"IPv4": "10.99.1." + host, "IPv6": "fd99:1::" + host} {
-			if k.only4 && version == "IPv6" {
-				continue
+		t.Run(k.name, func(t *testing.T) {
+			host := "2"
+			if k.host != "" {
+				host = k.host
 			}
-			right := 0
-			for _, v := range m.wait(network, net.JoinHostPort(peer, port)) {
-				asked++
-				switch is := v.Cause == judge.Cause(k.cause) && strings.Contains(v.Says, k.says); {
-				case is:
-					named++
-					right++
-				case v.Certain && v.Cause != judge.Cause(judge.LateUnanswered):
-					wrong++
-					t.Errorf("%s, %s, certain and wrong: %s", k.name, version, v.Says)
-				default:
-					t.Logf("%s, %s, not named: %s", k.name, version, v.Says)
+			network, port := "tcp", "80"
+			if k.network != "" {
+				network, port = k.network, "53"
+			}
+			if k.at != "" {
+				m.node.run(k.at)
+			}
+			off := func() {}
+			if m.all = k.asks; k.on != nil {
+				off = k.on()
+			}
+			for version, peer := range map[string]string{"IPv4": "10.99.1." + host, "IPv6": "fd99:1::" + host} {
+				if k.only4 && version == "IPv6" {
+					continue
 				}
+				right := 0
+				for _, s := range append(slices.Clone(m.pods), m.node) {
+					if k.asks {
+						s.run("ip neigh flush all")
+					}
+				}
+				for _, v := range m.wait(network, net.JoinHostPort(peer, port)) {
+					asked++
+					sure := v.Certain || !k.asks && k.host == ""
+					switch is := sure && v.Cause == judge.Cause(k.cause) && strings.Contains(v.Says, k.says); {
+					case is:
+						named++
+						right++
+					case v.Certain && v.Cause != judge.Cause(judge.LateUnanswered):
+						wrong++
+						t.Errorf("%s, %s, certain and wrong: %s", k.name, version, v.Says)
+					default:
+						t.Logf("%s, %s, not named: %s", k.name, version, v.Says)
+					}
+				}
+				t.Logf("%-20s %s %d of %d", k.name, version, right, times)
 			}
-			t.Logf("%-20s %s %d of %d", k.name, version, right, times)
-		}
-		off()
-		if k.until != "" {
-			m.node.run(k.until)
-		}
+			off()
+			if k.until != "" {
+				m.node.run(k.until)
+			}
+		})
 	}
 	t.Logf("%d of %d named, %d wrong", named, asked, wrong)
 	if named*100 < asked*95 {

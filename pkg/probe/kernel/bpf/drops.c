@@ -8,19 +8,31 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 volatile const __u32 node_net = 0; /* inode number */
 volatile const __u8 has_reason = 0;
+volatile __u64 since = 0; /* attached, monotonic ns */
 /* Reasons differ by kernel; -1 is unknown. */
 volatile const __u32 by_netfilter = -1, by_xdp = -1, unspecified = 0, by_ingress = -1, by_egress = -1;
-/* Offsets in types of modules, which may be loaded later; 0 is unknown. */
+/* Offsets in modules' types; 0 is unknown. */
 volatile __u32 chain_table = 0, chain_name = 0, chain_rules = 0, table_name = 0, xt_name = 0, base_chain = 0, base_policy = 0;
 
 enum { AF_INET6 = 10, IPPROTO_TCP = 6, IPPROTO_UDP = 17, DNS = 53 << 8 /* big endian */, TCP_SYN_SENT = 2, NF_ACCEPT = 1,
-	PODS = 1024, MOST = 64, KINDS = 16 /* of a pod */, HOOKS = 5, RULES = 8, FRAMES = 12, BPF_F_NO_PREALLOC = 1 };
+	IPPROTO_ICMPV6 = 58, SOLICITATION = 135, ADVERTISEMENT = 136,
+	PODS = 1024, MOST = 64, KINDS = 16, NEIGHBORS = 256, HOOKS = 5, RULES = 8, FRAMES = 12, BPF_F_NO_PREALLOC = 1 };
 
 struct sk_buff___dropped {
 	unsigned char *head, *data;
 	__u16 network_header;
 	struct net_device *dev;
 	struct sock *sk;
+	unsigned long _skb_refdst;
+	int skb_iif;
+} __attribute__((preserve_access_index));
+struct rtable {
+	__u8 rt_gw_family;
+	__u32 rt_gw4;
+	struct in6_addr rt_gw6;
+} __attribute__((preserve_access_index));
+struct rt6_info {
+	struct in6_addr rt6i_gateway;
 } __attribute__((preserve_access_index));
 
 struct nf_hook_entry {
@@ -77,13 +89,26 @@ struct tcx_entry {
 	struct mini_Qdisc *miniq;
 	struct bpf_mprog_bundle bundle;
 } __attribute__((preserve_access_index));
+struct netdev_adjacent {
+	struct net_device___programs *dev;
+	struct list_head list;
+} __attribute__((preserve_access_index));
+struct rtnl_link_ops {
+	const char *kind;
+} __attribute__((preserve_access_index));
 struct net_device___programs {
 	struct bpf_xdp_entity xdp_state[3]; /* 5.9 */
 	struct bpf_mprog_entry *tcx_ingress, *tcx_egress; /* 6.6 */
+	struct mini_Qdisc *miniq_ingress, *miniq_egress;
+	const struct rtnl_link_ops *rtnl_link_ops;
+	struct {
+		struct list_head lower;
+	} adj_list;
+	char priv[]; /* 6.10 */
 } __attribute__((preserve_access_index));
 
 struct pod {
-	__u64 waits; /* when it last sent a SYN again, monotonic ns */
+	__u64 waits; /* last SYN again, monotonic ns */
 	__u32 flows, kinds;
 };
 struct flow {
@@ -96,13 +121,17 @@ struct drop {
 	__u32 reason;
 	__u16 back, inside; /* to the pod; in its network namespace */
 	char device[16];
+	__u32 neighbor[4]; /* that ARP or NDP asks for */
 };
 struct seen {
 	__u32 count, programs, program; /* attached there; the first's id */
 	struct flow other; /* of the first */
 	__u64 code; /* of the first program */
-	__u64 began, stack[FRAMES];
+	__u64 began, last, watched, stack[FRAMES];
+	__u32 next[4]; /* hop */
+	__u64 guarded;
 };
+static const struct seen unseen = {};
 struct rule {
 	void *function, *of;
 	__u64 idle; /* a base chain without rules that accepts */
@@ -119,9 +148,9 @@ struct rules {
 #define TABLE(name, entries, of, is) struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(map_flags, BPF_F_NO_PREALLOC); \
 	__uint(max_entries, entries); __type(key, of); __type(value, is); } name SEC(".maps")
 
-TABLE(pods, PODS, __u64, struct pod);
+TABLE(pods, PODS + 1, __u64, struct pod);
 TABLE(flows, PODS *(MOST + 4), struct flow, __u64); /* pods' ends; without the port of UDP */
-TABLE(drops, PODS *KINDS, struct drop, struct seen);
+TABLE(drops, PODS *KINDS + NEIGHBORS, struct drop, struct seen);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -153,7 +182,7 @@ int BPF_PROG(on_again, struct sock *sk)
 	return 0;
 }
 
-/* Both ends of a packet; false if it is neither TCP nor a DNS query or its answer. */
+/* Both ends; false if neither TCP nor DNS. */
 static __always_inline bool ends_at(void *at, struct flow e[2])
 {
 	__u32 h[10] = {};
@@ -175,6 +204,51 @@ static __always_inline bool ends_at(void *at, struct flow e[2])
 	bpf_probe_read_kernel(&e[0].port, 2, at);
 	bpf_probe_read_kernel(&e[1].port, 2, at + 2);
 	return e[0].protocol == IPPROTO_TCP || (e[0].protocol == IPPROTO_UDP && (e[0].port == DNS || e[1].port == DNS));
+}
+
+static __always_inline void mapped(__u32 a[4], const void *ipv4)
+{
+	a[0] = a[1] = 0;
+	a[2] = 0xffff0000;
+	__builtin_memcpy(&a[3], ipv4, 4);
+}
+
+/* The asker and the neighbor. */
+static __always_inline bool asks(void *at, struct flow e[2], bool *reply)
+{
+	__u8 h[64] = {};
+
+	bpf_probe_read_kernel(h, sizeof(h), at);
+	if (h[1] == 1 && h[2] == 8 && !h[3] && h[4] == 6 && h[5] == 4 && !h[6]) {
+		*reply = h[7] == 2;
+		mapped(e[0].address, *reply ? h + 24 : h + 14);
+		mapped(e[1].address, *reply ? h + 14 : h + 24);
+		return e[0].address[3] && (*reply || h[7] == 1);
+	}
+	if (h[0] >> 4 != 6 || h[6] != IPPROTO_ICMPV6 || (h[40] != SOLICITATION && h[40] != ADVERTISEMENT))
+		return false;
+	*reply = h[40] == ADVERTISEMENT;
+	__builtin_memcpy(e[0].address, *reply ? h + 24 : h + 8, 16);
+	__builtin_memcpy(e[1].address, h + 48, 16);
+	return e[0].address[3];
+}
+
+static __always_inline void note_next(__u32 next[4], struct sk_buff___dropped *skb, const __u32 to[4])
+{
+	void *dst = (void *)(BPF_CORE_READ(skb, _skb_refdst) & ~1ul);
+	bool four = !to[0] && !to[1] && to[2] == 0xffff0000;
+	__u32 gateway;
+
+	if (dst && four && BPF_CORE_READ((struct rtable *)dst, rt_gw_family) != AF_INET6) {
+		gateway = BPF_CORE_READ((struct rtable *)dst, rt_gw4);
+		if (gateway)
+			mapped(next, &gateway);
+	} else if (dst) {
+		bpf_probe_read_kernel(next, 16, dst + (four ? bpf_core_field_offset(struct rtable, rt_gw6) :
+			bpf_core_field_offset(struct rt6_info, rt6i_gateway)));
+	}
+	if (!(next[0] | next[1] | next[2] | next[3]))
+		__builtin_memcpy(next, to, 16);
 }
 
 static __always_inline void note_rules(struct net___nf *net, __u32 six)
@@ -224,7 +298,7 @@ static __always_inline void note_program(struct seen *s, struct bpf_prog___dropp
 	s->code = (__u64)BPF_CORE_READ(p, bpf_func);
 }
 
-/* The layouts of cls_bpf, a module, are those since Linux 4.0: the program, then the list of these. */
+/* cls_bpf's layouts since Linux 4.0: the program, then the list. */
 static __always_inline void note_filters(struct seen *s, struct tcx_entry *t)
 {
 	struct tcf_proto *filter = BPF_CORE_READ(t, miniq, filter_list);
@@ -269,25 +343,76 @@ static __always_inline void note_programs(struct seen *s, struct net_device___pr
 	note_filters(s, (void *)BPF_CORE_READ(e, parent) - bpf_core_field_offset(struct tcx_entry, bundle));
 }
 
+static __always_inline bool has_program(struct net_device___programs *dev)
+{
+	bool is = BPF_CORE_READ(dev, xdp_state[0].prog) || BPF_CORE_READ(dev, xdp_state[0].link) ||
+		BPF_CORE_READ(dev, xdp_state[1].prog) || BPF_CORE_READ(dev, xdp_state[1].link) ||
+		BPF_CORE_READ(dev, xdp_state[2].prog) || BPF_CORE_READ(dev, xdp_state[2].link);
+
+	if (bpf_core_field_exists(dev->tcx_ingress))
+		return is || BPF_CORE_READ(dev, tcx_ingress) || BPF_CORE_READ(dev, tcx_egress);
+	return is || BPF_CORE_READ(dev, miniq_ingress) || BPF_CORE_READ(dev, miniq_egress);
+}
+
+/* Programs may take ARP without a drop. */
+static __always_inline __u32 guarded(struct net_device___programs *dev)
+{
+	for (int depth = 0; dev && depth < 4; depth++) {
+		struct list_head *lower = (void *)dev + bpf_core_field_offset(dev->adj_list.lower), *first;
+		__u32 kind = 0;
+
+		if (has_program(dev))
+			return 1;
+		bpf_probe_read_kernel(&kind, 4, BPF_CORE_READ(dev, rtnl_link_ops, kind));
+		first = BPF_CORE_READ(lower, next);
+		if (kind == 0x6b74656e) /* netkit */
+			return 1;
+		if (kind == 0x68746576) /* veth */
+			bpf_probe_read_kernel(&dev, sizeof(dev), (void *)dev + (bpf_core_field_exists(dev->priv) ?
+				bpf_core_field_offset(dev->priv) : (bpf_core_type_size(struct net_device___programs) + 31) & ~31));
+		else if (first != lower)
+			dev = BPF_CORE_READ((struct netdev_adjacent *)((void *)first - bpf_core_field_offset(struct netdev_adjacent, list)), dev);
+		else
+			break;
+	}
+	return 0;
+}
+
+/* Others' requests came from a link. */
+static __always_inline __u64 *asker(struct flow *e, bool came, bool reply, __u64 *node)
+{
+	struct flow end = *e;
+
+	end.protocol = IPPROTO_UDP;
+	end.port = 0;
+	return bpf_map_lookup_elem(&flows, &end) ?: reply || !came ? node : 0;
+}
+
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(on_drop, struct sk_buff___dropped *skb, void *place)
 {
 	struct net_device *dev = BPF_CORE_READ(skb, dev);
 	struct net *net = dev ? BPF_CORE_READ(dev, nd_net.net) : BPF_CORE_READ(skb, sk, __sk_common.skc_net.net);
-	struct flow e[2] = {}, end;
 	struct drop d = {.place = (__u64)place, .reason = has_reason ? ctx[2] : 0};
-	struct seen first = {}, *s;
-	__u64 *pod = 0;
+	void *header = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header), *data = BPF_CORE_READ(skb, data) + 14;
+	struct seen *s;
+	struct flow e[2] = {}, end;
+	__u64 *pod = 0, node = 0;
+	bool reply = false;
 	struct pod *p;
 
 	/* XDP for skbs leaves a stale network_header, and data at the Ethernet header. */
-	if (!ends_at(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header), e) && !ends_at(BPF_CORE_READ(skb, data) + 14, e))
-		return 0;
-	for (int i = 0; i < 2 && !pod; i++) {
-		end = e[i];
-		end.port = end.protocol == IPPROTO_UDP ? 0 : end.port;
-		pod = bpf_map_lookup_elem(&flows, &end);
-		d.back = i;
+	if (ends_at(header, e) || ends_at(data, e)) {
+		for (int i = 0; i < 2 && !pod; i++) {
+			end = e[i];
+			end.port = end.protocol == IPPROTO_UDP ? 0 : end.port;
+			pod = bpf_map_lookup_elem(&flows, &end);
+			d.back = i;
+		}
+	} else if (asks(header, e, &reply) || asks(data, e, &reply)) {
+		pod = asker(e, d.reason <= unspecified || d.reason == by_xdp || BPF_CORE_READ(skb, skb_iif), reply, &node);
+		__builtin_memcpy(d.neighbor, e[1].address, 16);
+		d.back = reply;
 	}
 	p = pod ? bpf_map_lookup_elem(&pods, pod) : 0;
 	if (!p)
@@ -300,18 +425,26 @@ int BPF_PROG(on_drop, struct sk_buff___dropped *skb, void *place)
 	if (dev)
 		bpf_core_read(d.device, sizeof(d.device), &dev->name);
 	s = bpf_map_lookup_elem(&drops, &d);
-	if (!s && p->kinds < KINDS) {
-		first.other = e[!d.back];
-		bpf_get_stack(ctx, first.stack, sizeof(first.stack), 0);
-		note_programs(&first, (void *)dev, d.reason);
-		if (!d.inside && (!has_reason || d.reason == by_netfilter))
-			note_rules((void *)net, e[0].address[0] || e[0].address[2] != 0xffff0000);
-		first.began = bpf_ktime_get_ns();
-		if (!bpf_map_update_elem(&drops, &d, &first, BPF_NOEXIST))
+	if (!s && p->kinds < (d.pod ? KINDS : NEIGHBORS)) {
+		if (!bpf_map_update_elem(&drops, &d, (void *)&unseen, BPF_NOEXIST))
 			__sync_fetch_and_add(&p->kinds, 1);
 		s = bpf_map_lookup_elem(&drops, &d);
+		if (!s)
+			return 0;
+		s->other = e[!d.back];
+		bpf_get_stack(ctx, s->stack, sizeof(s->stack), 0);
+		note_programs(s, (void *)dev, d.reason);
+		if (!d.inside && (!has_reason || d.reason == by_netfilter))
+			note_rules((void *)net, e[0].address[0] || e[0].address[2] != 0xffff0000);
+		note_next(s->next, skb, e[1].address);
+		s->guarded = guarded((void *)dev);
+		s->began = bpf_ktime_get_ns();
 	}
-	if (s)
+	if (s) {
 		__sync_fetch_and_add(&s->count, 1);
+		s->last = bpf_ktime_get_ns();
+		if (s->last - since > s->watched)
+			s->watched = s->last - since;
+	}
 	return 0;
 }
