@@ -55,8 +55,8 @@ func unstartableRun(e *evidence) *Verdict {
 	}
 	for _, p := range e.call.Programs.Faults {
 		r := result(e.Failed)
-		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && e.Failed.Code == loaderFailed &&
-			(p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
+		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") &&
+			(p.Fault == event.FaultLibrary && e.Failed.Code == loaderFailed || p.Fault == event.FaultVersion && e.Failed.Code == versionFailed)
 		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
 		if own || named {
 			v := unstartable(&p)
@@ -67,5 +67,8 @@ func unstartableRun(e *evidence) *Verdict {
 	return nil
 }
 
-// loaderFailed is the exit code of the dynamic loader (glibc, musl), and of a shell without the command.
-const loaderFailed = 127
+const (
+	// loaderFailed is the exit code of the dynamic loader (glibc, musl), and of a shell without the command.
+	loaderFailed = 127
+	versionFailed = 1 // glibc's, without a symbol's version
+)

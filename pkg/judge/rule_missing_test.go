@@ -17,6 +17,7 @@ func TestMissing(t *testing.T) {
 	}
 	foreign := event.Program{Name: "portmap", File: "/b/portmap", Fault: event.FaultArchitecture, Needs: "aarch64", Has: "x86-64"}
 	unlinked := event.Program{Name: "p", File: "/b/p", Fault: event.FaultLibrary, Needs: "libx.so.1"}
+	old := event.Program{Name: "p", File: "/b/p", Fault: event.FaultVersion, Needs: "GLIBC_2.34", Has: "2.31"}
 	looked := func(faults ...event.Program) func(*model.Call) {
 		return func(c *model.Call) { c.Programs = &event.Programs{Faults: faults} }
 	}
@@ -35,6 +36,13 @@ func TestMissing(t *testing.T) {
 		"the loader did not find a library": {
 			op: but(add(with(plugin("p", 0, 50), exit(127))), looked(unlinked)), cause: CauseMissing,
 			says: `^plugin p exited 127; plugin "p" cannot start: /b/p needs the library libx.so.1`, remedy: `package that has libx.so.1`,
+		},
+		"the loader did not find a version": {
+			op: but(add(with(plugin("p", 0, 50), exit(1))), looked(old)), cause: CauseMissing,
+			says: `^plugin p exited 1; plugin "p" cannot start: /b/p needs GLIBC_2.34`, remedy: `statically linked`,
+		},
+		"control: it fails in its own words": {
+			op: but(add(with(with(plugin("p", 0, 50), exit(1)), wrote("no way"))), looked(old)), cause: CauseFailed,
 		},
 		"control: it failed by itself": {
 			op: but(add(with(plugin("p", 0, 50), exit(1))), looked(unlinked)), cause: CauseFailed,

@@ -118,6 +118,10 @@ const undoneWithin = int64(50 * time.Millisecond)
 // run, so only an immediate removal counts.
 func (t *Timeline) undo(op *active.Operation) {
 	call := op.Network()
+	begun := call != nil
+	if !begun && op.Kind == model.Setup { // lo's
+		call = op.Calls[0]
+	}
 	if call == nil || !op.Began.Anchored() {
 		return
 	}
@@ -133,13 +137,20 @@ func (t *Timeline) undo(op *active.Operation) {
 			return
 		}
 	}
-	call.Broken = t.pods.Broken(op.ContainerID)
+	if begun {
+		call.Broken = t.pods.Broken(op.ContainerID)
+	}
 	if op.Closed != model.ClosedNext {
 		return
 	}
 	reports := t.reporting[runtime] || pid != 0 && pid == t.registered
-	if nri := t.nri && !op.Unheard && reports; nri || call.Broken != nil || op.Commit-op.End < undoneWithin {
+	nri := t.nri && !op.Unheard && reports
+	switch {
+	case !nri && call.Broken == nil && op.Commit-op.End >= undoneWithin:
+	case begun:
 		call.Undone = op.Commit
+	default:
+		call.NeverRun = t.networks.unbegun(call)
 	}
 }
 

@@ -47,11 +47,21 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	case op.Closed == model.ClosedFinished && !last.Failed(): // they may have run unseen
 		op.Lacks(cut)
 	case !last.Failed() && (op.Closed != model.ClosedNext || op.Commit-op.End >= int64(settle)):
-		// A runtime that misses a plugin undoes its work at once. Another runtime may have a shorter network that
-		// begins with the same plugins.
+		// A runtime that misses a plugin undoes its work at once. Another may have a shorter network.
 	default:
 		call.NeverRun = rest
 	}
+}
+
+// unbegun returns the chain beside lo's call: the only one, or the only one whose first plugin has a fault.
+func (n *networks) unbegun(lo *model.Call) []string {
+	all := slices.DeleteFunc(slices.Clone(n.known), func(one event.Network) bool {
+		return len(one.Plugins) == 0 || len(n.known) > 1 && n.programs.Of(one.Plugins[0].Type) == nil
+	})
+	if len(all) != 1 || lo.Start < n.since {
+		return nil
+	}
+	return chain(all[0], "ADD")
 }
 
 // digest is empty unless exactly one network has the name.

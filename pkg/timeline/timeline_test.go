@@ -117,6 +117,33 @@ teardown c1 10-16: settled
 			`setup c1 1-10: settled
   ADD eth0 1-10 network pods never run: firewall: bridge ADD 1-8, portmap ADD 9-10 (exit 1)`,
 		},
+		"a chain whose first plugin did not start, which lo's immediate DEL shows": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).
+					plugin(1, "l", "ADD", "loopback", on("lo")).exit(8, "l").plugin(12, "d", "DEL", "loopback", on("lo")).exit(13, "d").tick(2000)
+			},
+			`setup c1 1-8: next operation
+  ADD lo 1-8 network cni-loopback never run: bridge, portmap: loopback ADD 1-8
+teardown c1 12-13: settled
+  DEL lo 12-13 network cni-loopback: loopback DEL 12-13`,
+		},
+		"but not lo's later DEL, nor that of one of two networks": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).
+					plugin(1, "l", "ADD", "loopback", on("lo")).exit(8, "l").plugin(70, "d", "DEL", "loopback", on("lo")).exit(71, "d").tick(2000)
+				two := bridged("bridge")
+				two.Networks = append(two.Networks, event.Network{Name: "other", Plugins: []event.Plugin{{Type: "macvlan"}}})
+				s.at(2100, two).plugin(2101, "m", "ADD", "loopback", on("lo")).exit(2108, "m").plugin(2112, "n", "DEL", "loopback", on("lo")).exit(2113, "n").tick(5000)
+			},
+			`setup c1 1-8: next operation
+  ADD lo 1-8 network cni-loopback: loopback ADD 1-8
+teardown c1 70-71: settled
+  DEL lo 70-71 network cni-loopback: loopback DEL 70-71
+setup c1 2101-2108: next operation
+  ADD lo 2101-2108 network cni-loopback: loopback ADD 2101-2108
+teardown c1 2112-2113: settled
+  DEL lo 2112-2113 network cni-loopback: loopback DEL 2112-2113`,
+		},
 		"a chain that was cut off by the end of the observation is not said to have stopped": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap", "firewall")).

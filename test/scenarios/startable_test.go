@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -26,9 +27,10 @@ func TestAPluginThatCannotStart(t *testing.T) {
 	foreign := bytes.Clone(bridge)
 	foreign[18], foreign[19] = byte(elf.EM_XTENSA), 0 // e_machine
 	sound := harness.Must(os.ReadFile("/bin/true"))(t)
+	old := bytes.ReplaceAll(sound, []byte("GLIBC_2.34\x00"), []byte("GLIBC_9.34\x00"))
 	unlinked := bytes.ReplaceAll(sound, []byte("libc.so.6\x00"), []byte("libc.so.0\x00"))
 	for name, content := range map[string][]byte{
-		"foreign": foreign, "unlinked": unlinked, "script": []byte("#!/nowhere/python3\n"), "exits127": []byte("#!/bin/sh\nexit 127\n"),
+		"foreign": foreign, "unlinked": unlinked, "old": old, "script": []byte("#!/nowhere/python3\n"), "exits127": []byte("#!/bin/sh\nexit 127\n"),
 	} {
 		harness.Check(t, s.rig.AddPlugin(name, content))
 	}
@@ -42,6 +44,9 @@ func TestAPluginThatCannotStart(t *testing.T) {
 		"foreign":  {[]rig.Plugin{rig.Bridge(), rig.Test("foreign")}, "missing_plugin", "foreign is built for xtensa, this node is ", "replace " + bin + "/foreign with its build", ""},
 		"script":   {[]rig.Plugin{rig.Bridge(), rig.Test("script")}, "missing_plugin", "needs the interpreter /nowhere/python3, which does not exist", "install the package that has /nowhere/python3", ""},
 		"unlinked": {[]rig.Plugin{rig.Bridge(), rig.Test("unlinked")}, "missing_plugin", "needs the library libc.so.0", "install the package that has libc.so.0", ""},
+		"old":      {[]rig.Plugin{rig.Bridge(), rig.Test("old")}, "missing_plugin", "old needs GLIBC_9.34, which ", "replace " + bin + "/old", ""},
+		"first":    {[]rig.Plugin{rig.Test("foreign"), rig.Portmap()}, "missing_plugin", "foreign is built for xtensa", "replace " + bin + "/foreign", ""},
+		"fails":    {[]rig.Plugin{rig.Test("exits127"), rig.Portmap()}, "plugin_error", "exits127 exited 127", "", "cannot start"},
 		"ipam":     {[]rig.Plugin{ipam}, "missing_plugin", "foreign is built for xtensa", "replace " + bin + "/foreign", ""},
 		"exits127": {[]rig.Plugin{rig.Bridge(), rig.Test("exits127")}, "plugin_error", "exits127 exited 127", "", "cannot start"},
 	} {
@@ -49,7 +54,7 @@ func TestAPluginThatCannotStart(t *testing.T) {
 			s := *s
 			s.T, s.prefix = t, name
 			s.network("net-"+name, test.chain...)
-			s.looked(strings.Replace(name, "ipam", "foreign", 1))
+			s.looked(cmp.Or(map[string]string{"ipam": "foreign", "first": "foreign", "fails": "exits127"}[name], name))
 			call := s.add(rig.PodOptions{}, true)
 			verdict, remedy := call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
 			if call.Attrs["cniscope.cause"] != test.cause || !strings.Contains(verdict, test.says) || !strings.HasPrefix(remedy, test.remedy) ||
