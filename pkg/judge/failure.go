@@ -46,7 +46,7 @@ func Describe(im *model.Image) string {
 		return name + gaveUp(r.Stderr)
 	case r.Stderr != "":
 		return fmt.Sprintf("%s: \"%s\"", said, r.Stderr)
-	case r.Invalid != "":
+	case r.Invalid != "" && r.Message == "":
 		return said + ": wrote " + r.Invalid
 	case r.Code == 0 && r.Message == "":
 		return said + because(im)

@@ -191,6 +191,7 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		"last words":       {event.Result{Stderr: "p: line 3: ipset: command not found"}, 127, "ADD", `plugin p failed: "p: line 3: ipset: command not found"`},
 		"and no JSON":      {event.Result{Stderr: "panic: no", Invalid: "no valid JSON at byte 1 of 16"}, 2, "ADD", "plugin p panicked: no"},
 		"no JSON":          {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 2, "ADD", "plugin p exited 2: wrote no valid JSON at byte 1 of 16"},
+		"no JSON but text": {event.Result{Message: "to retry", Invalid: "no valid JSON at byte 1 of 16"}, 1, "ADD", `plugin p failed: "to retry"`},
 		"no JSON, and it took that for a success": {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "ADD", "plugin p wrote no valid JSON at byte 1 of 16"},
 		"which nobody reads of a DEL":             {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "DEL", ""},
 		"a result is no failure":                  {event.Result{IPs: []string{"10.0.0.1"}}, 0, "ADD", ""},

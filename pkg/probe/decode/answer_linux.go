@@ -82,6 +82,11 @@ func (s *streams) finish(now int64, b *event.Exit) []event.Event {
 	}
 	if failed := b.Code != 0 || b.Signal != ""; failed && r.Message == "" {
 		words, file, line := lastWords(string(s.said))
+		if crashed := strings.HasPrefix(words, "panic: ") || strings.HasPrefix(words, "fatal error: "); r.Invalid != "" && !crashed {
+			words, _, _ = lastWords(string(out)) // as the runtime
+			r.Message = text.Clean(s.known.Message(words), 512)
+			words, file = "", ""
+		}
 		r.Stderr = text.Clean(s.known.Message(words), 512)
 		if file != "" { // a line's number is no secret
 			r.Stderr += text.Clean(fmt.Sprintf(" (%s:%s)", s.known.Message(file), line), 128)

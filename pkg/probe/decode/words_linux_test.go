@@ -71,10 +71,13 @@ func TestStandardErrorOfAPlugin(t *testing.T) {
 			"", "/opt/cni/bin/hook: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /opt/cni/bin/hook)\n", 1,
 			"/opt/cni/bin/hook: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /opt/cni/bin/hook)",
 		},
-		"Python raises":                  {"", "Traceback (most recent call last):\n  File \"/opt/cni/bin/hook\", line 9, in main\nKeyError: 'ips'\n", 1, "KeyError: 'ips' (hook:9)"},
-		"control: it said why":           {`{"code":11,"msg":"no such bridge"}`, "a log line\n", 1, ""},
-		"control: it succeeded":          {`{"cniVersion":"1.0.0"}`, "a log line\n", 0, ""},
-		"control: it only wrote to logs": {"", "", 1, ""},
+		"Python raises":                   {"", "Traceback (most recent call last):\n  File \"/opt/cni/bin/hook\", line 9, in main\nKeyError: 'ips'\n", 1, "KeyError: 'ips' (hook:9)"},
+		"text where JSON should be":       {"some log\nnow=2024-02-15 20:28:32, token=Xq7Canary9ZtSecret, to retry\n", "level=info\n", 1, "now=2024-02-15 20:28:32, token=‹base64 18›, to retry"},
+		"a panic after half of an answer": {`{"cniVersion":`, "panic: no\n", 2, "panic: no"},
+		"control: text, and it succeeded": {"hello\n", "", 0, ""},
+		"control: it said why":            {`{"code":11,"msg":"no such bridge"}`, "a log line\n", 1, ""},
+		"control: it succeeded":           {`{"cniVersion":"1.0.0"}`, "a log line\n", 0, ""},
+		"control: it only wrote to logs":  {"", "", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &streams{known: &redact.Call{}, said: []byte(c.said)}
@@ -84,9 +87,13 @@ func TestStandardErrorOfAPlugin(t *testing.T) {
 			s.out.WriteString(c.out)
 			got := ""
 			for _, e := range s.finish(1, &event.Exit{Process: "1@1", Code: c.code}) {
-				got = e.Body.(*event.Result).Stderr
+				r := e.Body.(*event.Result)
+				got = r.Stderr
+				if r.Invalid != "" {
+					got += r.Message
+				}
 			}
-			harness.Equal(t, got, c.want, "standard error")
+			harness.Equal(t, got, c.want, "its words")
 		})
 	}
 }
