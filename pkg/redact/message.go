@@ -145,7 +145,7 @@ func (m *message) part(from, to int) {
 		m.url(from, from+i, to)
 		return
 	}
-	if s[0] == '/' || (m.call.whole() || strings.HasPrefix(s, "proc/sys/")) && from > 0 && m.s[from-1] == '/' {
+	if s[0] == '/' || (!m.call.lost || strings.HasPrefix(s, "proc/sys/")) && from > 0 && m.s[from-1] == '/' {
 		m.path(from, to)
 		return
 	}
@@ -201,7 +201,19 @@ func (m *message) url(from, scheme, to int) {
 func (m *message) mayStay(from, to int) bool {
 	s := m.s[from:to]
 	whole := m.call.whole()
-	return !m.dropped(from, to) && (m.call.form(s, whole) || whole && isInterface(s)) && m.room(s)
+	return !m.dropped(from, to) && (m.call.form(s, whole) || whole && isInterface(s) || !whole && !m.call.lost && m.plain(s)) && m.room(s)
+}
+
+// maxPlain numbers stay while the configuration is unknown.
+const maxPlain = 4
+
+// plain reports whether s is a number, a library's version or an interface, which are no secrets.
+func (m *message) plain(s string) bool {
+	if m.call.short[lower(s)] {
+		return false
+	}
+	number := len(s) <= maxDigits && strings.Trim(s, "0123456789") == ""
+	return number && len(m.numbers) < maxPlain || libc.MatchString(s) || usual.MatchString(s)
 }
 
 // maxNumbers bounds a message's numbers: a plugin can spell a computed secret in them.

@@ -177,6 +177,22 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// While the configuration is unknown, up to four short numbers stay, and names that no secret has.
+func TestWhatNoConfigurationMakesASecret(t *testing.T) {
+	for message, want := range map[string]string{
+		"exit status 4 of eth0, cni0 and veth1a2b3c4d":     "exit status 4 of eth0, cni0 and veth1a2b3c4d",
+		"write /var/lib/cni/networks/pods/xkqzjv: no file": "write /var/lib/cni/networks/pods/‹word 6›: no file",
+		"version GLIBC_2.34 not found":                     "version GLIBC_2.34 not found",
+		"pin 4711081512345 of summer2026, abc12":           "pin ‹number 13› of ‹text 10›, ‹text 5›",
+		"bytes [88 113 55 67 97] and password=4711":        "bytes [‹text 15›] and password=‹number 4›",
+		"1 and 2 and 3 and 4 and 5":                        "1 and 2 and 3 and 4 and ‹number 1›",
+	} {
+		var c Call
+		c.Await()
+		harness.Equal(t, c.Message(message), want)
+	}
+}
+
 // Endless input is bounded: then only listed words stay.
 func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 	var c Call
