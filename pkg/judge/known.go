@@ -83,6 +83,9 @@ func known(failed *model.Image) *KnownFailure {
 	if r := result(failed); r != nil {
 		words = cmp.Or(r.Message, r.Stderr, words)
 	}
+	if words == "" && failed.Signal != "" {
+		words = "killed by " + failed.Signal
+	}
 	if k := recall(failed.Run.Plugin, words); k != nil {
 		return k
 	}

@@ -14,6 +14,11 @@ func ofInterfacePlugins() []KnownFailure {
 			"ip -br address show BRIDGE; ip -br link show master BRIDGE", event.FoundBridge, "BRIDGE", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`,
 		},
 		{
+			"", `could not add IP address to .*: file exists`,
+			"delete the pod if the kubelet does not retry (kubectl delete pod): another ADD gave the new bridge the same address at the same time",
+			"ip -br address show type bridge", "", "", "containerd/cri#1024", `failed to set bridge addr: could not add IP address to "cni0": file exists`,
+		},
+		{
 			"", `already exists but is not a bridge`,
 			"set another bridge name in the CNI configuration: that interface is of another kind",
 			"ip -d link show cni0", event.FoundMaster, "cni0", "", `failed to create bridge "cni0": "cni0" already exists but is not a bridge`,
@@ -145,14 +150,19 @@ func ofAddressPlugins() []KnownFailure {
 			"grep -r subnet /etc/cni/net.d", "", "", "", "failed to allocate all requested IPs: 10.88.0.77",
 		},
 		{
-			"host-local", `no space left on device`,
-			"free space or inodes on the file system of the file that the message names (df -h, df -i): host-local writes a file for each address below its dataDir",
+			"", `(open|write|mkdir|create) /.*: no space left on device`,
+			"free space or inodes on the file system of the file that the message names (df -h, df -i)",
 			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
 		},
 		{
-			"host-local", `read-only file system`,
-			"mount the file system of /var/lib/cni writable (mount -o remount,rw) once dmesg shows no disk error, or set host-local's dataDir to a writable one",
+			"", `(open|write|mkdir|create) /(var|run|etc|opt)/.*: read-only file system`,
+			"mount the file system of the file that the message names writable (findmnt -T FILE; mount -o remount,rw) once dmesg shows no disk error; host-local's dataDir can be elsewhere",
 			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
+		},
+		{
+			"", `(open|write|mkdir|create) /var/lib/.*: permission denied`,
+			"run restorecon -R on the directory that the message names if ausearch -m avc shows that SELinux refused it; else give it back to root (ls -ld, chattr -i)",
+			"ausearch -m avc -ts recent; ls -ldZ /var/lib/cni/networks", "", "", "", "failed to allocate for range 0: open /var/lib/cni/networks/pods/last_reserved_ip.0: permission denied",
 		},
 		{
 			"", `error dialing DHCP daemon`,
@@ -174,6 +184,11 @@ func ofAddressPlugins() []KnownFailure {
 			"", `(?i)could not allocate IP in range`,
 			"give the network a larger range, or remove the allocations of deleted pods: kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml names the pod of each (podref)",
 			"kubectl get ippools.whereabouts.cni.cncf.io -A", "", "", "k8snetworkplumbingwg/whereabouts#366", "error at storage engine: Could not allocate IP in range: ip: 192.168.205.1 / - 192.168.205.254 / range: 192.168.205.0/24",
+		},
+		{
+			"", `time limit exceeded while waiting to become leader`,
+			"upgrade whereabouts, or start fewer pods at once: each of its ADDs waits for one lease (kubectl -n kube-system get lease whereabouts)",
+			"kubectl -n kube-system get lease whereabouts", "", "", "", "error at storage engine: time limit exceeded while waiting to become leader",
 		},
 		{
 			"", `address .* in DADFAILED state`,
@@ -226,6 +241,16 @@ func ofChainedPlugins() []KnownFailure {
 			"", `refused NFT_MSG_\w+ \((EINVAL|ENOENT|EOPNOTSUPP)\)`,
 			"run that command by hand in the same network namespace: nft has no lock, so the kernel refused the rule (a missing module, chain or option)",
 			"lsmod; iptables --version", "", "", "microsoft/WSL#11884", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)",
+		},
+		{
+			"", `can't open lock file .*: Is a directory`,
+			"run rmdir on the path that the message names, and mount it into pods with hostPath type FileOrCreate: a pod that mounts it before it exists makes a directory",
+			"ls -ld /run/xtables.lock", "", "", "siderolabs/talos#2251", "running [iptables -w 5 -t filter -S]: exit status 4: Fatal: can't open lock file /run/xtables.lock: Is a directory",
+		},
+		{
+			"", `exit status 4: .*Resource temporarily unavailable`,
+			"mount the node's /run/xtables.lock into each pod that runs iptables-legacy: one changed the table while this command did, under a lock file of its own",
+			"crictl pods; iptables --version", "", "", "kubernetes-sigs/kubespray#3192", "failed to check rule existence: running [/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: iptables: Resource temporarily unavailable.",
 		},
 		{
 			"", `currently holding the xtables lock`,
@@ -325,7 +350,7 @@ func ofChainedPlugins() []KnownFailure {
 func ofCalls() []KnownFailure {
 	return []KnownFailure{
 		{
-			"containerd", `(fsnotify|inotify).*: too many open files`,
+			"", `(fsnotify|inotify).*: too many open files`,
 			"run sysctl -w fs.inotify.max_user_instances=8192 and set it in /etc/sysctl.d, too",
 			"sysctl fs.inotify", "", "", "berops/claudie#1694",
 			"failed to create CNI conf monitor for default: failed to create fsnotify watcher: too many open files",
@@ -337,9 +362,19 @@ func ofCalls() []KnownFailure {
 			"panic: runtime error: invalid memory address or nil pointer dereference",
 		},
 		{
+			"", `^killed by SIG(ILL|SEGV|BUS)$`,
+			"replace the program by that of a release for this CPU (lscpu), and compare their checksums: it is damaged, or uses instructions that the CPU lacks",
+			"sha256sum /opt/cni/bin/*; lscpu", "", "", "", "killed by SIGILL",
+		},
+		{
 			"", `incompatible CNI versions`,
 			"upgrade the plugin in /opt/cni/bin, or set cniVersion of the CNI configuration to a version that the plugin supports",
 			"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
+		},
+		{
+			"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid character|unexpected end of JSON input)`,
+			"run jq . FILE, which names the line, and repair the JSON of the CNI configuration",
+			"jq . /etc/cni/net.d/*.conflist", "", "", "", "failed to load netconf: invalid character '}' looking for beginning of object key string",
 		},
 		{
 			"", `cannot unmarshal \w+ into Go struct field \S+?\.(?P<OPTION>[\w.]+) of type`,
@@ -362,9 +397,29 @@ func ofCalls() []KnownFailure {
 			"crictl pods; dmesg", "", "", "antrea-io/antrea#831", `failed to open netns "/proc/12764/ns/net": failed to Statfs "/proc/12764/ns/net": no such file or directory`,
 		},
 		{
+			"", `fork/exec .*: cannot allocate memory|runtime: cannot allocate memory`,
+			"free memory on the node (free -m, ps aux --sort=-rss), raise the memory limit of the runtime's cgroup, or set vm.overcommit_memory to 1",
+			"free -m; sysctl vm.overcommit_memory", "", "", "coreos/bugs#489", "unable to create chain CNI-HOSTPORT-SETMARK: fork/exec /usr/sbin/iptables: cannot allocate memory",
+		},
+		{
+			"", `: too many open files`,
+			"raise LimitNOFILE of the program that the verdict names (systemctl edit), and fs.file-max (sysctl) if cat /proc/sys/fs/file-nr shows it reached",
+			"cat /proc/sys/fs/file-nr; systemctl show -p LimitNOFILE containerd", "", "", "", "failed to open netns: open /proc/self/ns/net: too many open files",
+		},
+		{
 			"", `fork/exec .*: resource temporarily unavailable`,
 			"raise the limit on processes: systemctl set-property containerd.service TasksMax=infinity (crio.service for CRI-O), then kernel.pid_max (sysctl)",
 			"systemctl status containerd; sysctl kernel.pid_max kernel.threads-max", "", "", "", "fork/exec /opt/cni/bin/bridge: resource temporarily unavailable",
+		},
+		{
+			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: connect: (no route to host|network is unreachable)`,
+			"add the route that ip route get shows to be missing, or have the API server's node accept the port: a firewall that rejects (firewalld, nft list ruleset) says no route to host, too",
+			"ip route get 10.96.0.1; nft list ruleset", "", "", "", `Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n": dial tcp 10.96.0.1:443: connect: no route to host`,
+		},
+		{
+			"", `dial (tcp|udp): lookup (?P<NAME>\S+|‹[^›]+›)( on .+)?: (no such host|i/o timeout|server misbehaving|.*connection refused)`,
+			"put NAME into /etc/hosts, or repair the nameserver in the node's /etc/resolv.conf (getent hosts NAME)",
+			"cat /etc/resolv.conf", "", "", "", `Get "https://api.cluster.local:6443/api/v1/nodes/worker-1": dial tcp: lookup api.cluster.local on 10.0.0.2:53: no such host`,
 		},
 		{
 			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
@@ -377,6 +432,11 @@ func ofCalls() []KnownFailure {
 			"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
 		},
 		{
+			"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: (request timed out|leader changed|no leader)|TLS handshake timeout`,
+			"run kubectl get --raw '/readyz?verbose' and repair what fails there: the API server or its etcd is overloaded (etcdctl endpoint status, the disk of etcd)",
+			"kubectl get --raw '/readyz?verbose'", "", "", "kubernetes/kubernetes#122938", "the server was unable to return a response in the time allotted, but may still be processing the request (get namespaces shop)",
+		},
+		{
 			"", `certificate signed by unknown authority`,
 			"restart the CNI's pod on this node, so that it writes its kubeconfig in /etc/cni/net.d again with the CA of this cluster",
 			"ls -l /etc/cni/net.d", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": x509: certificate signed by unknown authority`,
@@ -385,6 +445,11 @@ func ofCalls() []KnownFailure {
 			"", `certificate has expired or is not yet valid`,
 			"set the node's clock if timedatectl shows a wrong time; otherwise renew the API server's certificates (kubeadm certs renew all, on each control plane node)",
 			"timedatectl; kubeadm certs check-expiration", "", "", "", `Get "https://10.96.0.1:443/api/v1/nodes/worker-1": x509: certificate has expired or is not yet valid: current time 2024-01-02T15:04:05Z is after 2023-12-31T00:00:00Z`,
+		},
+		{
+			"", `pods "?[^" ]+"? not found`,
+			"run kubectl get pod: if the pod was deleted, nothing is wrong; if it exists, restart the CNI's pod on this node, whose kubeconfig is another cluster's",
+			"kubectl get pods -A; ls -l /etc/cni/net.d", "", "", "", `error getting pod: pods "web-7f9c6-x2b4n" not found`,
 		},
 		{
 			"", `is forbidden: User "?system:serviceaccount:`,
@@ -426,6 +491,11 @@ func ofClusterNetworks() []KnownFailure {
 			"calico calico-ipam", `connection is unauthorized`,
 			"restart calico-node on this node, which renews the token in /etc/cni/net.d/calico-kubeconfig (kubectl delete pod -A -l k8s-app=calico-node --field-selector spec.nodeName=NODE), with CALICO_MANAGE_CNI=true",
 			"kubectl auth whoami --kubeconfig /etc/cni/net.d/calico-kubeconfig", event.FoundToken, "/etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
+		},
+		{
+			"", `resource does not exist: ClusterInformation`,
+			"start calico-node, which creates it, once Calico's CustomResourceDefinitions are applied (kubectl get crd clusterinformations.crd.projectcalico.org)",
+			"kubectl get clusterinformations.crd.projectcalico.org", "", "", "", `error getting ClusterInformation: resource does not exist: ClusterInformation(default) with error: clusterinformations.crd.projectcalico.org "default" not found`,
 		},
 		{
 			"", `check is set to 'loose'`,
@@ -486,6 +556,16 @@ func ofClusterNetworks() []KnownFailure {
 			"cat /run/flannel/subnet.env", "", "", "", "/run/flannel/subnet.env is missing FLANNEL_NETWORK, FLANNEL_SUBNET, FLANNEL_MTU, FLANNEL_IPMASQ",
 		},
 		{
+			"", `db\.sock: database connection failed|openvswitch/db\.sock.*(no such file or directory|connection refused)`,
+			"start ovsdb-server on this node: systemctl restart openvswitch (openvswitch-switch on Debian), or the pod that runs it",
+			"systemctl status openvswitch; crictl ps -a --name ovs", "", "", "", "ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (No such file or directory)",
+		},
+		{
+			"", `(signal: alarm clock|signal 14 \(Alarm clock\)|exit status 142)`,
+			"start ovs-vswitchd, or read its log if it runs: ovs-vsctl has its change in the database and waits for that process",
+			"systemctl status openvswitch; ovs-appctl version", "", "", "", "failed to run ovs-vsctl --timeout=30 add-port br-int veth1a2b3c4d: signal: alarm clock",
+		},
+		{
 			"", `timed out waiting for OVS port binding`,
 			"restart ovn-controller on this node, which binds the port: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
 			"ovs-vsctl show; crictl ps --name ovn-controller", "", "", "ovn-kubernetes/ovn-kubernetes#3115", "CNI request failed with status 400: '[shop/web-7f9c6-x2b4n b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34] failed to configure pod interface: timed out waiting for OVS port binding (ovn-installed)'",
@@ -509,6 +589,16 @@ func ofClusterNetworks() []KnownFailure {
 			"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused`,
 			"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net shows its state, kubectl logs --previous its last lines",
 			"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
+		},
+		{
+			"istio-cni", `\bUnauthorized$`,
+			"restart istio-cni-node on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l k8s-app=istio-cni-node --field-selector spec.nodeName=NODE",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-istio-cni-kubeconfig", "", "", "istio/istio#54303", "Unauthorized",
+		},
+		{
+			"whereabouts", `\bUnauthorized$`,
+			"restart whereabouts on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l app=whereabouts --field-selector spec.nodeName=NODE",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig", "", "", "", "error at storage engine: k8s get error: Unauthorized",
 		},
 		{
 			"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
@@ -535,6 +625,11 @@ func ofDelegatorsAndClouds() []KnownFailure {
 			"", `(?i)readinessindicatorfile|default network is ready\? still waiting`,
 			"start the cluster's default network on this node, whose agent writes the file that Multus waits for; correct readinessindicatorfile in Multus' configuration if its name changed",
 			"grep -r readinessindicatorfile /etc/cni/net.d; ls /etc/cni/net.d", "", "", "k8snetworkplumbingwg/multus-cni#633", "PollImmediate error waiting for ReadinessIndicatorFile: timed out waiting for the condition",
+		},
+		{
+			"", `No networks found in `,
+			"put a CNI configuration of the name that the NetworkAttachmentDefinition has into the directory that the message names, or write it into the definition (spec.config): without that Multus reads it there",
+			"ls -l /etc/cni/multus/net.d; kubectl get network-attachment-definitions -A", "", "", "k8snetworkplumbingwg/multus-cni#641", "GetNetworkDelegates: failed getting the delegate: GetCNIConfig: err in GetCNIConfigFromFile: No networks found in /etc/cni/multus/net.d",
 		},
 		{
 			"", `cannot find a network-attachment-definition`,

@@ -115,7 +115,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"mesh", "dial tcp 127.0.0.1:50051: connect: connection refused", ""},
 		{"mesh", "dial unix /var/run/cilium/cilium.sock: connect: connection refused", ""},
 		// There already, but what?
-		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, ""},
+		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, "same time"},
 		{"bridge", "failed to make veth pair: file exists", ""},
 		{"bandwidth", "create ifb: file exists", ""},
 		{"mesh", "create ingress qdisc: file exists", ""},
@@ -136,6 +136,17 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"iptables-nft", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)", "by hand"},
 		{"iptables", ", because the kernel refused NFT_MSG_NEWRULE (EBUSY)", ""},
 		{"portmap", "exit status 2: iptables v1.8.3 (legacy): Couldn't load target `CNI-ab775a86f094eaf654e6e888':No such file or directory", ""},
+		{"flannel", "exit status 4: Fatal: can't open lock file /run/xtables.lock: Permission denied", ""},
+		{"flannel", "exit status 4: Fatal: can't open lock file /run/xtables.lock: Is a directory", "rmdir"},
+		{"flannel", "exit status 4: iptables: Resource temporarily unavailable.", "iptables-legacy"},
+		{"flannel", "recvmsg: Resource temporarily unavailable", ""},
+		// Memory, files, a signal
+		{"cilium-cni", "failed to program the eBPF map: cannot allocate memory", ""},
+		{"portmap", "fork/exec /usr/sbin/iptables: cannot allocate memory", "overcommit"},
+		{"multus", "failed to create fsnotify watcher: too many open files", "inotify.max_user_instances"},
+		{"multus", "open /var/lib/cni/multus/x: too many open files", "LimitNOFILE"},
+		{"p", "killed by SIGILL", "lscpu"},
+		{"p", "killed by SIGKILL", ""},
 		// Busy, not supported, not found
 		{"sriov", "failed to set netlink MAC address: device or resource busy", ""},
 		{"host-device", ", because the kernel refused RTM_NEWLINK (EBUSY)", ""},
@@ -146,7 +157,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// Unauthorized, forbidden
 		{"calico", "error getting ClusterInformation: connection is unauthorized: Unauthorized", "calico-kubeconfig"},
 		{"multus", "Multus: [shop/web]: error getting pod: Unauthorized", "multus.d"},
-		{"istio-cni", "error retrieving pod: Unauthorized", ""},
+		{"istio-cni", "error retrieving pod: Unauthorized", "istio-cni-node"},
+		{"whereabouts", "error at storage engine: Unauthorized", "app=whereabouts"},
+		{"mesh", "Unauthorized", ""},
 		{"aws-cni", "api error UnauthorizedOperation: You are not authorized to perform this operation", ""},
 		// A file, a disk, a time
 		{"flannel", "open /run/flannel/subnet.env: permission denied", ""},
@@ -160,11 +173,16 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// JSON of another type: of the configuration, of an answer
 		{"tuning", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string", "option sysctl"},
 		{"calico", "json: cannot unmarshal string into Go value of type types.Result", ""},
+		{"bridge", "failed to load netconf: invalid character '}' looking for beginning of object key string", "jq ."},
+		{"calico", "invalid character '<' looking for beginning of value", ""},
 		// No answer: of the API server, of another
 		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: i/o timeout", "API server"},
 		{"calico", "Get https://registry.example.com/v2/: dial tcp 10.1.2.3:443: i/o timeout", ""},
 		{"multus", `error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web": context deadline exceeded`, "readyz"},
 		{"dra", `Get "https://registry.example.com/v2/": context deadline exceeded`, ""},
+		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: connect: no route to host", "ip route get"},
+		{"calico", "Get https://api.x:443/api/v1/namespaces/shop: dial tcp: lookup api.x on 10.0.0.2:53: no such host", "resolv.conf"},
+		{"calico", "the server was unable to return a response in the time allotted, but may still be processing the request (get namespaces shop)", "etcd"},
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},

@@ -307,6 +307,12 @@ func failedIncidents() []incident {
 	}, {
 		id: "clock-behind", chain: does("calico", "clock"), says: []string{"is before 2023-06-16T11:39:43Z"}, remedy: "set the node's clock",
 	}, {
+		id: "words-in-place-of-json", chain: []rig.Plugin{rig.Bridge(), rig.Test("wordy")},
+		says: []string{"plugin wordy failed: ", "to retry"},
+	}, {
+		id: "lock-file-is-a-directory", chain: []rig.Plugin{rig.Bridge(), rig.Test("dirlock")},
+		says: []string{"Is a directory", "iptables-legacy exited 4"}, remedy: "rmdir",
+	}, {
 		id: "tmpfs-full", chain: []rig.Plugin{onTmpfs}, before: func(*scene) func() {
 			_ = os.WriteFile(incidentDir+"/full/log", make([]byte, 1<<17), 0o600) // as much as there is room for
 			return func() {}
@@ -336,6 +342,8 @@ func incidentRig(t *testing.T) *scene {
 		"azure-lister": onAdd(`unshare -m sh -c 'mount --bind ` + incidentDir + `/resolv.conf /etc/resolv.conf; c=CNISCOPE-NAMES
 			t="iptables -t nat"; $t -N $c; $t -A $c -s 10.1.2.3; $t -L $c >/dev/null; $t -F $c; $t -X $c'`),
 		"istio-script": onAdd("unshare -m sh -c 'mount --bind " + incidentDir + "/resolv.conf /etc/resolv.conf; getent ahosts absent.example.test >/dev/null; :'"),
+		"wordy":        onAdd(`echo "ts=1708028912.027259, to retry"; exit 1`),
+		"dirlock":      onAdd(`out=$(XTABLES_LOCKFILE=/run iptables-legacy -w 5 -t filter -S 2>&1) || fail 999 "running [iptables -w 5 -t filter -S]: exit status $?: $out"`),
 		"slow-script":  onAdd("timeout 2 tail -f /dev/null; :"),
 		"bandwidth":    onAdd(`fail 999 'create ingress qdisc: file exists'`),
 		"ipvlan":       onAdd(`fail 999 'failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to \"net1\": address already in use'`),
