@@ -69,6 +69,6 @@ func unstartableRun(e *evidence) *Verdict {
 
 const (
 	// loaderFailed is the exit code of the dynamic loader (glibc, musl), and of a shell without the command.
-	loaderFailed = 127
+	loaderFailed  = 127
 	versionFailed = 1 // glibc's, without a symbol's version
 )

@@ -200,7 +200,7 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	if of.Around == nil && of.Vouched() {
 		d.home = of.Home.Key
 	}
-	d.sandboxes.Begin(of.Call, !of.Vouched())
+	d.sandboxes.Begin(of.Call, e.Name, !of.Vouched())
 	d.acquaint(p, e)
 	r.streams = &streams{from: p.stdin, to: p.stdout, known: r.known}
 }

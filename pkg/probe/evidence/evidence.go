@@ -47,10 +47,11 @@ type sandbox struct {
 	spaces     []string
 	runs       int
 	over       int64
+	antrea     bool // its plugin
 }
 
 // Begin records a plugin run. The runtime's replace hearsay, which may use half of the 1024 places.
-func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
+func (all Sandboxes) Begin(c *event.Call, plugin string, hearsay bool) {
 	if c.ContainerID == "" {
 		return
 	}
@@ -71,6 +72,7 @@ func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	}
 	s.pod, s.netns = c.Pod.Name, tail(c.NetNS)
 	s.told = more(s.told, c.IfName)
+	s.antrea = s.antrea || plugin == "antrea"
 	s.runs++
 }
 
@@ -180,18 +182,19 @@ const another = "another"
 
 var antrea = regexp.MustCompile(`^.{1,8}-([0-9a-f]{6})$`)
 
-// anothers reports whether a word is the interface of an unknown sandbox.
-func (all Sandboxes) anothers(word string) bool {
+// anothers reports whether a word is antrea's interface of an unknown sandbox.
+func (all Sandboxes) anothers(word string) (is bool) {
 	hash := antrea.FindStringSubmatch(word)
 	if hash == nil || !drawn(word) {
 		return false
 	}
 	for _, s := range all {
+		is = is || s.antrea
 		if slices.ContainsFunc(s.hashes, func(h string) bool { return strings.HasPrefix(h, hash[1]) }) {
 			return false
 		}
 	}
-	return true
+	return is
 }
 
 // Doer is the process of an action.

@@ -21,9 +21,9 @@ func hashOf(id string) string {
 
 func TestWhatNamesASandbox(t *testing.T) {
 	all := Sandboxes{}
-	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}}, false)
-	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, false)
-	all.Begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, false)
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}}, "", false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, "", false)
+	all.Begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, "", false)
 	all.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
 	all.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
@@ -85,7 +85,7 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	for _, pod := range []string{"nat", "add", "eth0", "br-int", "up", "true", "net", "ipv4", "all", "conf", "rp-filter", "victim-0", "victim", "v", "decade", "10.1.0.1", "link", "default", "victim-" + hashOf(idOne)} {
 		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {
 			all := Sandboxes{}
-			all.Begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, false)
+			all.Begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, "", false)
 			all.learn(idTwo, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
 			all.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
 			for _, args := range ordinary {
@@ -103,7 +103,7 @@ func TestAHashWithoutADigitIsEvidence(t *testing.T) {
 		t.Fatal(hash)
 	}
 	all := Sandboxes{}
-	all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: "web-1"}}, false)
+	all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: "web-1"}}, "", false)
 	harness.EqualSlices(t, all.Mentions(nil, nil, "web-1-"+hashOf(id)), []string{id}, "it mentions")
 	if got := all.Mentions(nil, nil, "web-1-facade", "facade", "-"); len(got) != 0 {
 		t.Errorf("a word mentions %v", got)
@@ -114,7 +114,7 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	const chosen = "cali0123456789a"
 	all := Sandboxes{}
 	for _, name := range []string{"eth0", chosen} { // by the shim and its delegated plugin
-		all.Begin(&event.Call{ContainerID: idOne, IfName: name}, false)
+		all.Begin(&event.Call{ContainerID: idOne, IfName: name}, "", false)
 	}
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
@@ -122,9 +122,9 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 		harness.EqualSlices(t, all.Mentions(nil, nil, name), want, name, "mentions")
 	}
 	for i := range maxNames { // beyond the bound
-		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
+		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, "", false)
 	}
-	all.Begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
+	all.Begin(&event.Call{ContainerID: idTwo, IfName: chosen}, "", false)
 	all.learn(idTwo, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
 	if got := all.Mentions(nil, nil, chosen); len(got) != 0 {
 		t.Errorf("%s, one of many, mentions %v", chosen, got)
@@ -135,7 +135,7 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 	all := Sandboxes{}
 	shared := event.Namespace{Key: "9"}
 	for _, id := range []string{idOne, idTwo} {
-		all.Begin(&event.Call{ContainerID: id}, false)
+		all.Begin(&event.Call{ContainerID: id}, "", false)
 		all.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
 		all.learn(id, &event.Enter{NetNS: shared})
 		all.learn(id, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
@@ -147,8 +147,8 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 
 func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	all := Sandboxes{}
-	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, false)
-	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"}, false)
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, "", false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"}, "", false)
 	all.learn(idTwo, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
 	all.Opened("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
 	all.Opened("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})
@@ -160,7 +160,7 @@ func TestANamespaceIsKnownByItsKey(t *testing.T) {
 func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
 	all := Sandboxes{}
 	for id, pod := range map[string]string{idOne: "web-6cf7d5f9b8-x7x2p", idTwo: "web-6cf7d5f9b8-q4zzs"} {
-		all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: pod}}, false)
+		all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: pod}}, "", false)
 	}
 	made := func(id string, names ...string) {
 		for _, name := range names {
@@ -183,7 +183,7 @@ func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
 func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 	all := Sandboxes{}
 	for i := range 2 * remember {
-		all.Begin(&event.Call{ContainerID: fmt.Sprintf("%064x", i)}, i < remember)
+		all.Begin(&event.Call{ContainerID: fmt.Sprintf("%064x", i)}, "", i < remember)
 	}
 	runtimes := 0
 	for _, s := range all {
@@ -201,9 +201,9 @@ func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 func TestWhatNamesASandboxOnWindows(t *testing.T) {
 	const namespaceOne, namespaceTwo = "786877ce-0bdc-4ff7-a58a-1d2f3a4b5c6d", "786877CE-0BDC-4FF7-A58A-0000000000FF"
 	all := Sandboxes{}
-	all.Begin(&event.Call{ContainerID: idOne, NetNS: namespaceOne, IfName: "eth0", Pod: event.Pod{Name: "db-6cqff"}}, false)
-	all.Begin(&event.Call{ContainerID: idTwo, NetNS: namespaceTwo, IfName: "eth0", Pod: event.Pod{Name: "statefuldb-7"}}, false)
-	all.Begin(&event.Call{ContainerID: "c3", NetNS: "786877ce-net", IfName: "eth0", Pod: event.Pod{Name: "db-" + hashOf(idOne)}}, false)
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: namespaceOne, IfName: "eth0", Pod: event.Pod{Name: "db-6cqff"}}, "", false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: namespaceTwo, IfName: "eth0", Pod: event.Pod{Name: "statefuldb-7"}}, "", false)
+	all.Begin(&event.Call{ContainerID: "c3", NetNS: "786877ce-net", IfName: "eth0", Pod: event.Pod{Name: "db-" + hashOf(idOne)}}, "", false)
 	script := func(name string) string {
 		return `$ErrorActionPreference="Stop";try {Get-NetAdapter -InterfaceAlias "` + name + `"} catch {Write-Host $_;os.Exit(1)}`
 	}
@@ -230,8 +230,12 @@ func TestWhatNamesASandboxOnWindows(t *testing.T) {
 // In a burst, an agent also looks at interfaces of pods whose call is over.
 func TestTheInterfaceOfAnotherPod(t *testing.T) {
 	all := Sandboxes{}
-	all.Begin(&event.Call{ContainerID: idOne, IfName: "eth0", Pod: event.Pod{Name: "thirty21"}}, false)
-	all.Begin(&event.Call{ContainerID: idTwo, IfName: "eth0"}, false) // its pod is unknown
+	all.Begin(&event.Call{ContainerID: idOne, IfName: "eth0", Pod: event.Pod{Name: "thirty21"}}, "other", false)
+	all.Begin(&event.Call{ContainerID: idTwo, IfName: "eth0"}, "", false) // its pod is unknown
+	r := &event.Request{Interface: event.Interface{Name: "thirty15-aa8f9e"}}
+	all.Attribute(Doer{Agent: true}, r, "")
+	harness.EqualSlices(t, r.Mentions, nil, "another plugin's agent")
+	all.Begin(&event.Call{ContainerID: idOne, IfName: "eth0", Pod: event.Pod{Name: "thirty21"}}, "antrea", false)
 	for name, want := range map[string][]string{
 		"thirty21-" + hashOf(idOne): {idOne}, "thirty15-aa8f9e": {another}, "by-hand-" + hashOf(idTwo): nil,
 		"antrea-gw0": nil, "eth0": nil, "veth1a2b3c": nil, "vxlan-facade": nil,
