@@ -12,6 +12,16 @@ func TestRefusedAgent(t *testing.T) {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
 			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; plugin p failed 3 times to connect to /run/a\.sock \(ECONNREFUSED\)$`,
 		},
+		"and says so itself": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")),
+				wrote("dial unix /run/a.sock: connect: connection refused")), exit(1))),
+			cause: CauseRefused, says: `^plugin p failed \(code 11\): "dial unix /run/a.sock: connect: connection refused"; it tried 3 times$`, remedy: `^start the agent`,
+		},
+		"control: it says another address": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(1, "ECONNREFUSED")),
+				wrote("dial unix /run/b.sock: connect: connection refused")), exit(1))),
+			cause: CauseRefused, says: `b.sock: connect: connection refused"; plugin p failed to connect to /run/a\.sock \(ECONNREFUSED\)$`,
+		},
 		"and fails two seconds later, after it cleaned up": {
 			op:    add(with(seen(plugin("p", 0, 2040), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
 			cause: CauseRefused,

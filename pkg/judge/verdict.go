@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
@@ -163,7 +164,14 @@ func (e *evidence) failure() *Verdict {
 	k := known(e.Failed)
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c, "plugin "+e.Failed.Run.Plugin)
-		v.Says = e.Failure + "; " + v.Says
+		switch quoted := refusals[c.Error] != "" && strings.Contains(e.Failure, c.Address) && strings.Contains(e.Failure, refusals[c.Error]); {
+		case !quoted:
+			v.Says = e.Failure + "; " + v.Says
+		case c.Tries > 1:
+			v.Says = fmt.Sprintf("%s; it tried %d times", e.Failure, c.Tries)
+		default:
+			v.Says = e.Failure
+		}
 		if k != nil { // it names the agent that should listen there
 			v.Remedy, v.Report = k.Remedy, k.Report
 		}
