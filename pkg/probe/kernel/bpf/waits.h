@@ -125,6 +125,10 @@ static __always_inline void comes_back(struct task_struct *task)
 	if (!e)
 		return;
 	e->thread = tid;
+	if (c.class == CLASS_FLOCK || (c.class == CLASS_FCNTL && locks(&c))) {
+		e->args[3] = 0; /* as of exit_lock: it gets the lock */
+		append_path(e, file_of(task, c.args[0]));
+	}
 	send_record(e, p, false);
 }
 
