@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
@@ -32,6 +34,8 @@ const (
 	enters = "ENTERS"
 	// further: for each call it calls another agent.
 	further = "FURTHER"
+	// locked is a file that it locks meanwhile.
+	locked = "LOCKS"
 )
 
 // agentAct runs a command or a plugin for each call, and answers.
@@ -39,6 +43,9 @@ func agentAct(address string) error {
 	l, err := net.Listen("unix", address)
 	if err != nil {
 		return err
+	}
+	if file := os.Getenv(locked); file != "" {
+		go func() { _ = acts["lock"](file) }()
 	}
 	if file := os.Getenv(late); file != "" {
 		for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
@@ -262,6 +269,42 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 			t.Errorf("%+v", entry)
 		}
 	})
+}
+
+// An agent that waited for a lock before it was called is seen to wait when it blocks again: at a second holder.
+func TestTheLockThatAnAgentWaitedForBefore(t *testing.T) {
+	dir := t.TempDir()
+	file, address := filepath.Join(dir, "lock"), filepath.Join(dir, "agent.sock")
+	var holders [2]*os.File
+	for i := range holders {
+		holders[i] = harness.Must(os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600))(t)
+		defer holders[i].Close()
+		harness.Check(t, unix.Flock(int(holders[i].Fd()), unix.LOCK_SH))
+	}
+	harness.Check(t, os.WriteFile(dir+"/work", []byte("#!/bin/sh\nuntil [ -e "+dir+"/go ]; do sleep 0.01; done\n"), 0o755))
+	agent := startAgent(t, address, locked+"="+file, runs+"="+dir+"/work")
+	harness.Until(t, "it waits for the lock", func() bool { return waitsForALock(agent.Pid) })
+	waits := func(b event.Body) bool {
+		w, is := b.(*event.Wait)
+		return is && w.Kind == event.WaitLock && !w.Released
+	}
+	o := observe(t, func(o *observed) {
+		o.agents = []int{agent.Pid}
+		cmd := acting(t, "dial", "unix "+address)
+		harness.Check(t, cmd.Start())
+		o.until(t, "it works", func(b event.Body) bool { e, is := b.(*event.Exec); return is && e.Name == "work" })
+		harness.Check(t, unix.Flock(int(holders[0].Fd()), unix.LOCK_UN))
+		time.Sleep(5 * time.Millisecond) // long enough to be reported
+		harness.Check(t, unix.Flock(int(holders[1].Fd()), unix.LOCK_UN))
+		o.until(t, "its wait", waits)
+		harness.Check(t, os.WriteFile(dir+"/go", nil, 0o600))
+		harness.Check(t, cmd.Wait())
+	})
+	for _, w := range all[*event.Wait](o) {
+		if waits(w) && !samePath(w.Path, file) {
+			t.Errorf("%+v, want %s", w, file)
+		}
+	}
 }
 
 func TestHowFarServersAreFollowed(t *testing.T) {

@@ -41,7 +41,7 @@ var kinds = map[string]map[string]string{
 	},
 	"db": {
 		"sleep": `^plugin vs-cni waited for vs-db`, "compute": `^plugin vs-cni waited for vs-db.*CPU`, "stop": `^plugin vs-cni waited for vs-db \(stopped\)`, "freeze": `^plugin vs-cni waited for vs-db \(frozen`,
-		"lock": `vs-db.*store.lock|store.lock.*vs-db|^plugin vs-cni waited for vs-db|^vs-db waited for file lock of unknown path`,
+		"lock": `vs-db.*store.lock|store.lock.*vs-db|^plugin vs-cni waited for vs-db`,
 	},
 	"switch": {
 		"sleep": `^plugin vs-cni waited for vs-switchd`, "compute": `^plugin vs-cni waited for vs-switchd.*CPU`, "stop": `^plugin vs-cni waited for vs-switchd \(stopped\)`, "freeze": `^plugin vs-cni waited for vs-switchd \(frozen`,
