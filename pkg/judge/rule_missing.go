@@ -55,8 +55,8 @@ func unstartableRun(e *evidence) *Verdict {
 	}
 	for _, p := range e.call.Programs.Faults {
 		r := result(e.Failed)
-		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") &&
-			(p.Fault == event.FaultLibrary && e.Failed.Code == loaderFailed || p.Fault == event.FaultVersion && e.Failed.Code == versionFailed)
+		loader := map[event.Fault]uint32{event.FaultLibrary: loaderFailed, event.FaultVersion: versionFailed}
+		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && loader[p.Fault] != 0 && loader[p.Fault] == e.Failed.Code
 		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
 		if own || named {
 			v := unstartable(&p)

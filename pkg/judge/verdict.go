@@ -164,7 +164,8 @@ func (e *evidence) failure() *Verdict {
 	k := known(e.Failed)
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c, "plugin "+e.Failed.Run.Plugin)
-		switch quoted := refusals[c.Error] != "" && strings.Contains(e.Failure, c.Address) && strings.Contains(e.Failure, refusals[c.Error]); {
+		why := refusals[c.Error]
+		switch quoted := why != "" && strings.Contains(e.Failure, c.Address) && strings.Contains(e.Failure, why); {
 		case !quoted:
 			v.Says = e.Failure + "; " + v.Says
 		case c.Tries > 1:

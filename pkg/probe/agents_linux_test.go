@@ -34,7 +34,7 @@ const (
 	enters = "ENTERS"
 	// further: for each call it calls another agent.
 	further = "FURTHER"
-	// locked is a file that it locks meanwhile.
+	// locked is a file that it locks besides.
 	locked = "LOCKS"
 )
 

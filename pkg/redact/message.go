@@ -201,7 +201,8 @@ func (m *message) url(from, scheme, to int) {
 func (m *message) mayStay(from, to int) bool {
 	s := m.s[from:to]
 	whole := m.call.whole()
-	return !m.dropped(from, to) && (m.call.form(s, whole) || whole && isInterface(s) || !whole && !m.call.lost && m.plain(s)) && m.room(s)
+	harmless := m.call.form(s, whole) || whole && isInterface(s) || !whole && !m.call.lost && m.plain(s)
+	return harmless && !m.dropped(from, to) && m.room(s)
 }
 
 // maxPlain numbers stay while the configuration is unknown.

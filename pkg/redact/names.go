@@ -52,7 +52,8 @@ func (c *Call) Argument(s string) bool {
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
 // usual matches numbered names.
-var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flannel|vxlan|vlan|dummy|tun|tap|ib)[0-9]{1,4}|(veth|cali|lxc|tap)[0-9a-f]{8,11})$`)
+var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flannel|vxlan|vlan|dummy|tun|tap)[0-9]{1,4}|` +
+	`(veth|cali|lxc|tap)[0-9a-f]{8,11})$`)
 
 // isInterface reports whether s looks like udev's interface, or a plugin's: a listed word and hexadecimal digits.
 func isInterface(s string) bool {

@@ -82,7 +82,8 @@ func (s *streams) finish(now int64, b *event.Exit) []event.Event {
 	}
 	if failed := b.Code != 0 || b.Signal != ""; failed && r.Message == "" {
 		words, file, line := lastWords(string(s.said))
-		if crashed := strings.HasPrefix(words, "panic: ") || strings.HasPrefix(words, "fatal error: "); r.Invalid != "" && !crashed {
+		crashed := strings.HasPrefix(words, "panic: ") || strings.HasPrefix(words, "fatal error: ")
+		if r.Invalid != "" && !crashed {
 			words, _, _ = lastWords(string(out)) // as the runtime
 			r.Message = text.Clean(s.known.Message(words), 512)
 			words, file = "", ""

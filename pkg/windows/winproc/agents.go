@@ -230,7 +230,7 @@ func (a *agents) note(e event.Event) {
 	case *event.Exec:
 		if b.Root && b.Call != nil {
 			a.plugins[b.Process] = b.Call
-			a.sandboxes.Begin(b.Call, false)
+			a.sandboxes.Begin(b.Call, "", false)
 		}
 	case *event.Exit:
 		if call := a.plugins[b.Process]; call != nil {

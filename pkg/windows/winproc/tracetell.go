@@ -209,7 +209,7 @@ func (n *narrator) began(l *lived) {
 		}
 	case partPlugin:
 		e.Root, e.Caller = true, event.CallerRuntime
-		n.sandboxes.Begin(&c.Call, false)
+		n.sandboxes.Begin(&c.Call, "", false)
 	default:
 		tell(&event.Fork{Process: e.Process, Parent: e.Parent, PID: l.PID})
 	}
