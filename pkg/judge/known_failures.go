@@ -652,16 +652,6 @@ func ofClusterNetworks() []KnownFailure {
 			"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 		},
 		{
-			"istio-cni", `\bUnauthorized$`,
-			"restart istio-cni-node on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l k8s-app=istio-cni-node --field-selector spec.nodeName=NODE",
-			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-istio-cni-kubeconfig", "", "", "istio/istio#54303", "Unauthorized",
-		},
-		{
-			"whereabouts", `\bUnauthorized$`,
-			"restart whereabouts on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l app=whereabouts --field-selector spec.nodeName=NODE",
-			"kubectl auth whoami --kubeconfig /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig", "", "", "", "error at storage engine: k8s get error: Unauthorized",
-		},
-		{
 			"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
 			"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, kubectl logs --previous its last lines",
 			"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
