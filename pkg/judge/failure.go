@@ -93,8 +93,7 @@ func result(im *model.Image) *event.Result {
 	return im.Run.Result
 }
 
-// blame follows a failure to its origin: the last delegated plugin that the run, or an agent for it, started, if that
-// failed too.
+// blame follows a failure to its origin: the last delegated plugin, if that failed too.
 func blame(run *model.Image) *model.Image {
 	last := run
 	run.Walk(func(im *model.Image) {

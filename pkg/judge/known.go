@@ -28,7 +28,8 @@ type KnownFailure struct {
 
 // KnownFailures lists them; the first match counts.
 func KnownFailures() []KnownFailure {
-	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofClusterNetworks(), ofDelegatorsAndClouds())
+	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofNodes(),
+		ofAPIServers(), ofClusterNetworks(), ofDelegatorsAndClouds())
 }
 
 type pattern struct {
@@ -76,8 +77,8 @@ func KnownRemedy(name, words string) string {
 // harmless matches one shell word that is no option, and no placeholder of redaction.
 var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 
-// known returns the known failure of the innermost failed run or of its last command, or nil. A refused request
-// counts only if the run wrote no message.
+// known returns the known failure of the innermost failed run or its last command. A refused request counts only
+// without a message.
 func known(failed *model.Image) *KnownFailure {
 	words := because(failed)
 	if r := result(failed); r != nil {

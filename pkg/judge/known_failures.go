@@ -15,8 +15,10 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"", `could not add IP address to .*: file exists`,
-			"delete the pod if the kubelet does not retry (kubectl delete pod): another ADD gave the new bridge the same address at the same time",
-			"ip -br address show type bridge", "", "", "containerd/cri#1024", `failed to set bridge addr: could not add IP address to "cni0": file exists`,
+			"delete the pod if the kubelet does not retry (kubectl delete pod): another ADD gave the new bridge the " +
+				"same address at the same time",
+			"ip -br address show type bridge", "", "", "containerd/cri#1024", `failed to set bridge addr: could not ` +
+				`add IP address to "cni0": file exists`,
 		},
 		{
 			"", `already exists but is not a bridge`,
@@ -150,21 +152,6 @@ func ofAddressPlugins() []KnownFailure {
 			"grep -r subnet /etc/cni/net.d", "", "", "", "failed to allocate all requested IPs: 10.88.0.77",
 		},
 		{
-			"", `(open|write|mkdir|create) /.*: no space left on device`,
-			"free space or inodes on the file system of the file that the message names (df -h, df -i)",
-			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
-		},
-		{
-			"", `(open|write|mkdir|create) /(var|run|etc|opt)/.*: read-only file system`,
-			"mount the file system of the file that the message names writable (findmnt -T FILE; mount -o remount,rw) once dmesg shows no disk error; host-local's dataDir can be elsewhere",
-			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
-		},
-		{
-			"", `(open|write|mkdir|create) /var/lib/.*: permission denied`,
-			"run restorecon -R on the directory that the message names if ausearch -m avc shows that SELinux refused it; else give it back to root (ls -ld, chattr -i)",
-			"ausearch -m avc -ts recent; ls -ldZ /var/lib/cni/networks", "", "", "", "failed to allocate for range 0: open /var/lib/cni/networks/pods/last_reserved_ip.0: permission denied",
-		},
-		{
 			"", `error dialing DHCP daemon`,
 			"start the DHCP daemon on this node as a service (/opt/cni/bin/dhcp daemon); before that, run rm -f /run/cni/dhcp.sock if no daemon runs",
 			"pgrep -a dhcp; ls -l /run/cni/dhcp.sock", "", "", "k8snetworkplumbingwg/multus-cni#1031", "error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: connection refused",
@@ -187,8 +174,10 @@ func ofAddressPlugins() []KnownFailure {
 		},
 		{
 			"", `time limit exceeded while waiting to become leader`,
-			"upgrade whereabouts, or start fewer pods at once: each of its ADDs waits for one lease (kubectl -n kube-system get lease whereabouts)",
-			"kubectl -n kube-system get lease whereabouts", "", "", "", "error at storage engine: time limit exceeded while waiting to become leader",
+			"upgrade whereabouts, or start fewer pods at once: each of its ADDs waits for one lease (kubectl -n " +
+				"kube-system get lease whereabouts)",
+			"kubectl -n kube-system get lease whereabouts", "", "", "", "error at storage engine: time limit exceeded " +
+				"while waiting to become leader",
 		},
 		{
 			"", `address .* in DADFAILED state`,
@@ -244,13 +233,18 @@ func ofChainedPlugins() []KnownFailure {
 		},
 		{
 			"", `can't open lock file .*: Is a directory`,
-			"run rmdir on the path that the message names, and mount it into pods with hostPath type FileOrCreate: a pod that mounts it before it exists makes a directory",
-			"ls -ld /run/xtables.lock", "", "", "siderolabs/talos#2251", "running [iptables -w 5 -t filter -S]: exit status 4: Fatal: can't open lock file /run/xtables.lock: Is a directory",
+			"run rmdir on the path that the message names, and mount it into pods with hostPath type FileOrCreate: a " +
+				"pod that mounts it before it exists makes a directory",
+			"ls -ld /run/xtables.lock", "", "", "siderolabs/talos#2251", "running [iptables -w 5 -t filter -S]: exit " +
+				"status 4: Fatal: can't open lock file /run/xtables.lock: Is a directory",
 		},
 		{
 			"", `exit status 4: .*Resource temporarily unavailable`,
-			"mount the node's /run/xtables.lock into each pod that runs iptables-legacy: one changed the table while this command did, under a lock file of its own",
-			"crictl pods; iptables --version", "", "", "kubernetes-sigs/kubespray#3192", "failed to check rule existence: running [/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: iptables: Resource temporarily unavailable.",
+			"mount the node's /run/xtables.lock into each pod that runs iptables-legacy: one changed the table while " +
+				"this command did, under a lock file of its own",
+			"crictl pods; iptables --version", "", "", "kubernetes-sigs/kubespray#3192", "failed to check rule " +
+				"existence: running [/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: iptables: Resource " +
+				"temporarily unavailable.",
 		},
 		{
 			"", `currently holding the xtables lock`,
@@ -346,15 +340,9 @@ func ofChainedPlugins() []KnownFailure {
 	}
 }
 
-// ofCalls are failures of any plugin: version, binary, namespace, processes, API server.
+// ofCalls are failures of any plugin.
 func ofCalls() []KnownFailure {
 	return []KnownFailure{
-		{
-			"", `(fsnotify|inotify).*: too many open files`,
-			"run sysctl -w fs.inotify.max_user_instances=8192 and set it in /etc/sysctl.d, too",
-			"sysctl fs.inotify", "", "", "berops/claudie#1694",
-			"failed to create CNI conf monitor for default: failed to create fsnotify watcher: too many open files",
-		},
 		{
 			"", `^panic: `,
 			"upgrade the plugin, or return to its version before: journalctl -u containerd has the stack, which its maker needs",
@@ -363,7 +351,8 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `^killed by SIG(ILL|SEGV|BUS)$`,
-			"replace the program by that of a release for this CPU (lscpu), and compare their checksums: it is damaged, or uses instructions that the CPU lacks",
+			"replace the program by that of a release for this CPU (lscpu), and compare their checksums: it is " +
+				"damaged, or uses instructions that the CPU lacks",
 			"sha256sum /opt/cni/bin/*; lscpu", "", "", "", "killed by SIGILL",
 		},
 		{
@@ -372,9 +361,11 @@ func ofCalls() []KnownFailure {
 			"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 		},
 		{
-			"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid character|unexpected end of JSON input)`,
+			"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid ` +
+				`character|unexpected end of JSON input)`,
 			"run jq . FILE, which names the line, and repair the JSON of the CNI configuration",
-			"jq . /etc/cni/net.d/*.conflist", "", "", "", "failed to load netconf: invalid character '}' looking for beginning of object key string",
+			"jq . /etc/cni/net.d/*.conflist", "", "", "", "failed to load netconf: invalid character '}' looking for " +
+				"beginning of object key string",
 		},
 		{
 			"", `cannot unmarshal \w+ into Go struct field \S+?\.(?P<OPTION>[\w.]+) of type`,
@@ -397,14 +388,53 @@ func ofCalls() []KnownFailure {
 			"crictl pods; dmesg", "", "", "antrea-io/antrea#831", `failed to open netns "/proc/12764/ns/net": failed to Statfs "/proc/12764/ns/net": no such file or directory`,
 		},
 		{
-			"", `fork/exec .*: cannot allocate memory|runtime: cannot allocate memory`,
-			"free memory on the node (free -m, ps aux --sort=-rss), raise the memory limit of the runtime's cgroup, or set vm.overcommit_memory to 1",
-			"free -m; sysctl vm.overcommit_memory", "", "", "coreos/bugs#489", "unable to create chain CNI-HOSTPORT-SETMARK: fork/exec /usr/sbin/iptables: cannot allocate memory",
+			"", `refused RTM_NEWLINK \(EOPNOTSUPP\)`,
+			"load the module of the interface that the plugin makes: modprobe veth, bridge, macvlan, ipvlan, 8021q, vrf or ifb; reboot if an upgrade removed the modules of the running kernel",
+			"ls /lib/modules/$(uname -r)", "", "", "containernetworking/plugins#370", ", because the kernel refused RTM_NEWLINK (EOPNOTSUPP)",
+		},
+	}
+}
+
+// ofNodes are failures of files, memory, processes and names.
+func ofNodes() []KnownFailure {
+	return []KnownFailure{
+		{
+			"", `(open|write|mkdir|create) /.*: no space left on device`,
+			"free space or inodes on the file system of the file that the message names (df -h, df -i)",
+			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
+		},
+		{
+			"", `(open|write|mkdir|create) /(var|run|etc|opt)/.*: read-only file system`,
+			"mount the file system of the file that the message names writable (findmnt -T FILE; mount -o remount,rw) " +
+				"once dmesg shows no disk error; host-local's dataDir can be elsewhere",
+			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
+		},
+		{
+			"", `(open|write|mkdir|create) /var/lib/.*: permission denied`,
+			"run restorecon -R on the directory that the message names if ausearch -m avc shows that SELinux refused " +
+				"it; else give it back to root (ls -ld, chattr -i)",
+			"ausearch -m avc -ts recent; ls -ldZ /var/lib/cni/networks", "", "", "", "failed to allocate for range 0: " +
+				"open /var/lib/cni/networks/pods/last_reserved_ip.0: permission denied",
+		},
+		{
+			"", `(fsnotify|inotify).*: too many open files`,
+			"run sysctl -w fs.inotify.max_user_instances=8192 and set it in /etc/sysctl.d, too",
+			"sysctl fs.inotify", "", "", "berops/claudie#1694",
+			"failed to create CNI conf monitor for default: failed to create fsnotify watcher: too many open files",
 		},
 		{
 			"", `: too many open files`,
-			"raise LimitNOFILE of the program that the verdict names (systemctl edit), and fs.file-max (sysctl) if cat /proc/sys/fs/file-nr shows it reached",
-			"cat /proc/sys/fs/file-nr; systemctl show -p LimitNOFILE containerd", "", "", "", "failed to open netns: open /proc/self/ns/net: too many open files",
+			"raise LimitNOFILE of the service that reports it (systemctl edit), and fs.file-max (sysctl) if " +
+				"cat /proc/sys/fs/file-nr shows it reached",
+			"cat /proc/sys/fs/file-nr; systemctl show -p LimitNOFILE containerd", "", "", "", "failed to open netns: " +
+				"open /proc/self/ns/net: too many open files",
+		},
+		{
+			"", `fork/exec .*: cannot allocate memory|runtime: cannot allocate memory`,
+			"free memory on the node (free -m, ps aux --sort=-rss), raise the memory limit of the runtime's cgroup, " +
+				"or set vm.overcommit_memory to 1",
+			"free -m; sysctl vm.overcommit_memory", "", "", "coreos/bugs#489", "unable to create chain " +
+				"CNI-HOSTPORT-SETMARK: fork/exec /usr/sbin/iptables: cannot allocate memory",
 		},
 		{
 			"", `fork/exec .*: resource temporarily unavailable`,
@@ -412,14 +442,25 @@ func ofCalls() []KnownFailure {
 			"systemctl status containerd; sysctl kernel.pid_max kernel.threads-max", "", "", "", "fork/exec /opt/cni/bin/bridge: resource temporarily unavailable",
 		},
 		{
-			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: connect: (no route to host|network is unreachable)`,
-			"add the route that ip route get shows to be missing, or have the API server's node accept the port: a firewall that rejects (firewalld, nft list ruleset) says no route to host, too",
-			"ip route get 10.96.0.1; nft list ruleset", "", "", "", `Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n": dial tcp 10.96.0.1:443: connect: no route to host`,
-		},
-		{
-			"", `dial (tcp|udp): lookup (?P<NAME>\S+|‹[^›]+›)( on .+)?: (no such host|i/o timeout|server misbehaving|.*connection refused)`,
+			"", `dial (tcp|udp): lookup (?P<NAME>\S+|‹[^›]+›)( on .+)?: (no such host|i/o timeout|server ` +
+				`misbehaving|.*connection refused)`,
 			"put NAME into /etc/hosts, or repair the nameserver in the node's /etc/resolv.conf (getent hosts NAME)",
-			"cat /etc/resolv.conf", "", "", "", `Get "https://api.cluster.local:6443/api/v1/nodes/worker-1": dial tcp: lookup api.cluster.local on 10.0.0.2:53: no such host`,
+			"cat /etc/resolv.conf", "", "", "", `Get "https://api.cluster.local:6443/api/v1/nodes/worker-1": dial ` +
+				`tcp: lookup api.cluster.local on 10.0.0.2:53: no such host`,
+		},
+	}
+}
+
+// ofAPIServers are failures to reach it, and its refusals.
+func ofAPIServers() []KnownFailure {
+	return []KnownFailure{
+		{
+			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: connect: (no route to host|network is unreachable)`,
+			"add the route that ip route get shows to be missing, or have the API server's node accept the port: a " +
+				"firewall that rejects (firewalld, nft list ruleset) says no route to host, too",
+			"ip route get 10.96.0.1; nft list ruleset", "", "", "",
+			`Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n": dial tcp 10.96.0.1:443: ` +
+				`connect: no route to host`,
 		},
 		{
 			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
@@ -432,9 +473,12 @@ func ofCalls() []KnownFailure {
 			"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
 		},
 		{
-			"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: (request timed out|leader changed|no leader)|TLS handshake timeout`,
-			"run kubectl get --raw '/readyz?verbose' and repair what fails there: the API server or its etcd is overloaded (etcdctl endpoint status, the disk of etcd)",
-			"kubectl get --raw '/readyz?verbose'", "", "", "kubernetes/kubernetes#122938", "the server was unable to return a response in the time allotted, but may still be processing the request (get namespaces shop)",
+			"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: ` +
+				`(request timed out|leader changed|no leader)|TLS handshake timeout`,
+			"run kubectl get --raw '/readyz?verbose' and repair what fails there: the API server or its etcd is " +
+				"overloaded (etcdctl endpoint status, the disk of etcd)",
+			"kubectl get --raw '/readyz?verbose'", "", "", "kubernetes/kubernetes#122938", "the server was unable to " +
+				"return a response in the time allotted, but may still be processing the request (get namespaces shop)",
 		},
 		{
 			"", `certificate signed by unknown authority`,
@@ -448,7 +492,8 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `pods "?[^" ]+"? not found`,
-			"run kubectl get pod: if the pod was deleted, nothing is wrong; if it exists, restart the CNI's pod on this node, whose kubeconfig is another cluster's",
+			"run kubectl get pod: if the pod was deleted, nothing is wrong; if it exists, restart the CNI's pod on " +
+				"this node, whose kubeconfig is another cluster's",
 			"kubectl get pods -A; ls -l /etc/cni/net.d", "", "", "", `error getting pod: pods "web-7f9c6-x2b4n" not found`,
 		},
 		{
@@ -457,9 +502,18 @@ func ofCalls() []KnownFailure {
 			"kubectl auth can-i --list --as=system:serviceaccount:NAMESPACE:NAME", "", "", "", `pods "web-7f9c6-x2b4n" is forbidden: User "system:serviceaccount:kube-system:multus" cannot get resource "pods" in API group "" in the namespace "shop"`,
 		},
 		{
-			"", `refused RTM_NEWLINK \(EOPNOTSUPP\)`,
-			"load the module of the interface that the plugin makes: modprobe veth, bridge, macvlan, ipvlan, 8021q, vrf or ifb; reboot if an upgrade removed the modules of the running kernel",
-			"ls /lib/modules/$(uname -r)", "", "", "containernetworking/plugins#370", ", because the kernel refused RTM_NEWLINK (EOPNOTSUPP)",
+			"istio-cni", `\bUnauthorized$`,
+			"restart istio-cni-node on this node, which writes a new token to its kubeconfig: kubectl delete pod -A " +
+				"-l k8s-app=istio-cni-node --field-selector spec.nodeName=NODE",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-istio-cni-kubeconfig", "", "", "istio/istio#54303",
+			"Unauthorized",
+		},
+		{
+			"whereabouts", `\bUnauthorized$`,
+			"restart whereabouts on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l " +
+				"app=whereabouts --field-selector spec.nodeName=NODE",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig", "", "", "",
+			"error at storage engine: k8s get error: Unauthorized",
 		},
 	}
 }
@@ -494,8 +548,11 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `resource does not exist: ClusterInformation`,
-			"start calico-node, which creates it, once Calico's CustomResourceDefinitions are applied (kubectl get crd clusterinformations.crd.projectcalico.org)",
-			"kubectl get clusterinformations.crd.projectcalico.org", "", "", "", `error getting ClusterInformation: resource does not exist: ClusterInformation(default) with error: clusterinformations.crd.projectcalico.org "default" not found`,
+			"start calico-node, which creates it, once Calico's CustomResourceDefinitions are applied (kubectl get " +
+				"crd clusterinformations.crd.projectcalico.org)",
+			"kubectl get clusterinformations.crd.projectcalico.org", "", "", "", `error getting ClusterInformation: ` +
+				`resource does not exist: ClusterInformation(default) with error: ` +
+				`clusterinformations.crd.projectcalico.org "default" not found`,
 		},
 		{
 			"", `check is set to 'loose'`,
@@ -557,13 +614,17 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `db\.sock: database connection failed|openvswitch/db\.sock.*(no such file or directory|connection refused)`,
-			"start ovsdb-server on this node: systemctl restart openvswitch (openvswitch-switch on Debian), or the pod that runs it",
-			"systemctl status openvswitch; crictl ps -a --name ovs", "", "", "", "ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (No such file or directory)",
+			"start ovsdb-server on this node: systemctl restart openvswitch (openvswitch-switch on Debian), or the " +
+				"pod that runs it",
+			"systemctl status openvswitch; crictl ps -a --name ovs", "", "", "",
+			"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (No such file or directory)",
 		},
 		{
 			"", `(signal: alarm clock|signal 14 \(Alarm clock\)|exit status 142)`,
-			"start ovs-vswitchd, or read its log if it runs: ovs-vsctl has its change in the database and waits for that process",
-			"systemctl status openvswitch; ovs-appctl version", "", "", "", "failed to run ovs-vsctl --timeout=30 add-port br-int veth1a2b3c4d: signal: alarm clock",
+			"start ovs-vswitchd, or read its log if it runs: ovs-vsctl has its change in the database and waits for " +
+				"that process",
+			"systemctl status openvswitch; ovs-appctl version", "", "", "", "failed to run ovs-vsctl --timeout=30 " +
+				"add-port br-int veth1a2b3c4d: signal: alarm clock",
 		},
 		{
 			"", `timed out waiting for OVS port binding`,
@@ -589,16 +650,6 @@ func ofClusterNetworks() []KnownFailure {
 			"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused`,
 			"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net shows its state, kubectl logs --previous its last lines",
 			"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
-		},
-		{
-			"istio-cni", `\bUnauthorized$`,
-			"restart istio-cni-node on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l k8s-app=istio-cni-node --field-selector spec.nodeName=NODE",
-			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-istio-cni-kubeconfig", "", "", "istio/istio#54303", "Unauthorized",
-		},
-		{
-			"whereabouts", `\bUnauthorized$`,
-			"restart whereabouts on this node, which writes a new token to its kubeconfig: kubectl delete pod -A -l app=whereabouts --field-selector spec.nodeName=NODE",
-			"kubectl auth whoami --kubeconfig /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig", "", "", "", "error at storage engine: k8s get error: Unauthorized",
 		},
 		{
 			"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
@@ -628,8 +679,11 @@ func ofDelegatorsAndClouds() []KnownFailure {
 		},
 		{
 			"", `No networks found in `,
-			"put a CNI configuration of the name that the NetworkAttachmentDefinition has into the directory that the message names, or write it into the definition (spec.config): without that Multus reads it there",
-			"ls -l /etc/cni/multus/net.d; kubectl get network-attachment-definitions -A", "", "", "k8snetworkplumbingwg/multus-cni#641", "GetNetworkDelegates: failed getting the delegate: GetCNIConfig: err in GetCNIConfigFromFile: No networks found in /etc/cni/multus/net.d",
+			"put a CNI configuration of the name that the NetworkAttachmentDefinition has into the directory that the " +
+				"message names, or write it into the definition (spec.config): without that Multus reads it there",
+			"ls -l /etc/cni/multus/net.d; kubectl get network-attachment-definitions -A", "", "",
+			"k8snetworkplumbingwg/multus-cni#641", "GetNetworkDelegates: failed getting the delegate: GetCNIConfig: " +
+				"err in GetCNIConfigFromFile: No networks found in /etc/cni/multus/net.d",
 		},
 		{
 			"", `cannot find a network-attachment-definition`,

@@ -62,7 +62,7 @@ func (e *evidence) runs(name string) bool {
 }
 
 // polling is the time that a plugin, or a script's sleep commands, slept from the first to the last try. If that is most
-// of its sleep, all of it counts: tries are only seen some time after the plugin's start.
+// of its sleep, all of it counts.
 func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
 	var slept time.Duration
 	for i := range e.waits {
@@ -85,7 +85,7 @@ func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
 	return sum
 }
 
-// tried says how often the path was tried, at least: the first tries are not seen.
+// tried says how often the path was tried: the first tries are not seen.
 func (p *missedPath) tried(what string) string {
 	who, every := "plugin "+p.by.plugin, time.Duration(p.Period(p.when))
 	if p.by.agent != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// silent is a remedy for a peer that did not answer, and whose process was not found. It depends on the kind of peer:
-// of an unknown kind only the address is known, so there is none.
+// silent is a remedy for a peer that did not answer, and whose process was not found; none for an unknown kind.
 func silent(c *model.Connection, plugin string) string {
 	if strings.HasPrefix(c.Address, "/") {
 		return fmt.Sprintf("run ss -xlp src %s to find the process that listens there; if its /proc/PID/status says "+

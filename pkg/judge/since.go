@@ -11,10 +11,9 @@ import (
 // sinceBefore extends waits for a halted process back over idle times, while another exchange with it was in
 // progress.
 //
-// Agents are sampled only during calls, and earlier questions have no beginning. An agent may have asked on several
-// streams, all answered when the process resumes; the way back has only the last, which may have begun late. A
-// process halted at the first sample had stopped before. So it must be halted for more than half of the whole and
-// throughout the added time, and the agent must not have been busy then.
+// An agent may have asked on several streams, all answered when the process resumes; the way back has only the last,
+// which may have begun late. So it must be halted for more than half of the whole and throughout the added time, and
+// the agent must not have been busy then.
 func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Connection, counts []model.Interval, when model.Interval) {
 	underWay := notWhole(steps, exchanges, counts)
 	var counting []int

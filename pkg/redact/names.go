@@ -52,8 +52,8 @@ func (c *Call) Argument(s string) bool {
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
 // usual matches numbered names.
-var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flannel|vxlan|vlan|dummy|tun|tap)[0-9]{1,4}|` +
-	`(veth|cali|lxc|tap)[0-9a-f]{8,11})$`)
+var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flannel|vxlan|vlan|dummy|tun|tap)` +
+	`[0-9]{1,4}|(veth|cali|lxc|tap)[0-9a-f]{8,11})$`)
 
 // isInterface reports whether s looks like udev's interface, or a plugin's: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
@@ -90,5 +90,5 @@ func (c *Call) Setting(key, value string) (string, string) {
 	return strings.Join(parts, "/"), value
 }
 
-// maxFields bounds a setting's numbers: net.ipv4.tcp_mem has three, kernel.sem four.
+// maxFields: kernel.sem has four.
 const maxFields = 4

@@ -2,7 +2,7 @@
 // setting.
 //
 // A part stays on two conditions. It has a harmless form: listed words, small numbers, addresses, names of the call.
-// Only an allow-list holds against unforeseen spellings. And it repeats no eight bytes of the plugin's configuration,
+// And it repeats no eight bytes of the plugin's configuration,
 // plain or encoded, unless those are public: a password may consist of listed words.
 //
 // Other parts become a placeholder: ‹hex 64›. Redact before you cut: half a secret has another form.
