@@ -118,6 +118,13 @@ func TestCallsThatFailed(t *testing.T) {
 		!strings.Contains(r.Findings[0].Evidence[0], "pod shop/a, plugin bridge, after 30s: agent_refused") || r.Findings[0].Remedy[0] != "start it" {
 		t.Errorf("%+v", r.Findings)
 	}
+	failure.Network = "" // the plugin read no configuration
+	f.Scope.Value.Recent.Failures = []control.Failure{failure}
+	if r := Judge(f); len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Summary, "1 CNI ADD failed in the last") {
+		t.Errorf("of an unknown network: %+v", r.Findings)
+	}
+	failure.Network = "pods"
+	f.Scope.Value.Recent.Failures = []control.Failure{failure, failure}
 	f.Scope.Value.Recent.Worked = map[string]time.Time{"pods DEL": f.Now, "pods ADD": f.Now}
 	if r := Judge(f); len(r.Findings) != 1 || r.Findings[0].Level != Note {
 		t.Errorf("others succeeded since: %+v", r.Findings)

@@ -99,16 +99,18 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
+	calls := plural(len(failed), "CNI "+last.Command)
+	if last.Network != "" {
+		calls = fact.Sayf("%s of network %s", calls, last.Network)
+	}
 	finding := Finding{
-		Level: Warning,
-		Summary: fact.Sayf("%s of network %s failed in the last %d minutes, and none has succeeded since",
-			plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes())),
-		Remedy: []string{"fix what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
+		Level:   Warning,
+		Summary: fact.Sayf("%s failed in the last %d minutes, and none has succeeded since", calls, int(lately.Minutes())),
+		Remedy:  []string{"fix what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
 	}
 	if worked.After(last.Time) {
 		finding.Level = Note
-		finding.Summary = fact.Sayf("%s of network %s failed in the last %d minutes; others succeeded since",
-			plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes()))
+		finding.Summary = fact.Sayf("%s failed in the last %d minutes; others succeeded since", calls, int(lately.Minutes()))
 	}
 	if last.Remedy != "" {
 		finding.Remedy = []string{fact.Clean(last.Remedy)}
