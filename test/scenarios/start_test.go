@@ -169,7 +169,8 @@ func startOf(t *testing.T, ro rig.Options) {
 			for _, x := range below {
 				names = append(names, fmt.Sprintf("%s %.1f", x.Name, x.Took()))
 			}
-			t.Logf("%s: %.1f ms, unexplained %.1f: %s", pod, outer.Took(), outer.Ms("cniscope.time.unexplained_ms"), strings.Join(names, ", "))
+			t.Logf("%s: %.1f ms, runtime %.1f, unexplained %.1f: %s", pod, outer.Took(), outer.Ms("cniscope.time.between_runs_ms"),
+				outer.Ms("cniscope.time.unexplained_ms"), strings.Join(names, ", "))
 			if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, c.step+" ") }) {
 				t.Errorf("no step %s", c.step)
 			}
