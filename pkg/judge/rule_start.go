@@ -181,11 +181,11 @@ func startParts(s *model.Start) (parts []StartPart) {
 }
 
 func ociWaited(name string, s *model.Step) string {
-	took := s.End - s.Started
+	busy := s.Used.CPU+s.Used.RunDelay > (s.End-s.Started)/2
 	switch {
-	case s.Used.CPU > took/2:
+	case busy && s.Used.CPU > s.Used.RunDelay:
 		return name + " computed"
-	case s.Used.RunDelay > took/2:
+	case busy:
 		return name + " waited for a CPU"
 	case s.Systemd:
 		return name + " waited, possibly for systemd to make its cgroup"

@@ -36,6 +36,8 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 	busy.Used.CPU = 2000 * ms
 	starved := stepOf(event.StepRuntime, "create", 170, 3220)
 	starved.Used.RunDelay = 2000 * ms
+	both := stepOf(event.StepRuntime, "create", 170, 3220)
+	both.Used.CPU, both.Used.RunDelay = 1200*ms, 1300*ms
 	hook := below("create", stepOf(event.StepHook, "nvidia", 180, 3180))
 	failing := hook
 	failing.Code = 1
@@ -64,6 +66,7 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		"systemd":                 {[]model.Step{shim, systemd}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited, possibly for systemd to make its cgroup; CNI took 100ms", 10},
 		"a busy OCI runtime":      {[]model.Step{shim, busy}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create computed; CNI took 100ms", 10},
 		"a starved OCI runtime":   {[]model.Step{shim, starved}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited for a CPU; CNI took 100ms", 10},
+		"a busy one in a crowd":   {[]model.Step{shim, both}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited for a CPU; CNI took 100ms", 10},
 		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2, when it prepares the sandbox's container; CNI took 100ms", 3010},
 		"an NRI plugin":           {ordinary, 1440, nri(1200, in(event.NRIAnswered), event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: NRI plugin dranet (pid 7) ran RunPodSandbox; CNI took 100ms", 20},
 		"one of two":              {ordinary, 1440, nri(1200, dranet, event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: the runtime waited for at least one of the NRI plugins dranet (pid 7), other (pid 8); CNI took 100ms", 20},
