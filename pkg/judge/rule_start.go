@@ -126,8 +126,8 @@ func gap(s *model.Start, from, to int64, before, next string) StartPart {
 
 const (
 	leastGap      = time.Millisecond
-	prepareRemedy = "run crictl images and iostat -x 1: the runtime pulls the sandbox image if it is missing, and writes to disk; " +
-		"read its log of that time"
+	prepareRemedy = "run crictl images and iostat -x 1: the runtime pulls the sandbox image if it is missing, " +
+		"and writes to disk; read its log of that time"
 )
 
 func shares(parts []StartPart) (all []StartPart) {
