@@ -166,7 +166,7 @@ test-all: IO := whole
 test-all: STARTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-drops test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-delays test-tenants test-overload test-drops test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
@@ -193,6 +193,11 @@ test-ordinary: tools tools-jaeger ## ORDINARY (60) ordinary pods, of which none 
 test-behind: tools ## lose 2 s at POINTS (20) random points behind an agent, anew each time (SEED=N: those of an earlier run): they are charged to the place, and each of 1,000 statements called certain is right (root)
 	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomPointsBehindTheAgent$$' -count=1 -timeout 40m -v
 POINTS ?= 20
+
+.PHONY: test-delays
+test-delays: tools ## delay DELAYS (40) sandboxes at random places of their start (SEED=N: those of an earlier run): cause and name are right each time (root)
+	CNISCOPE_TEST_POINTS=$(DELAYS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomDelaysOfAStart$$' -count=1 -timeout 20m -v
+DELAYS ?= 40
 
 .PHONY: test-stops
 test-stops: tools ## stop, trace and freeze a plugin, an agent and a lock's holder TIMES (30) times each: the verdict says so (root)

@@ -50,39 +50,42 @@ type Started struct {
 	Slow        time.Duration // exceeded threshold
 	Failed      string
 	Parts       []StartPart
+	Runtime     time.Duration
 	Unexplained time.Duration
 	Verdict     *Verdict
 }
 
-// StartPart is a part beside the network; Step is nil for NRI.
+// StartPart is a part beside the network; Step is nil for NRI and the runtime.
 type StartPart struct {
 	Name     string
 	From, To int64
 	Step     *model.Step
 	Below    []*model.Step
 	Cause    Cause
-	says     string        // subject and verb of the verdict
+	says     string // subject and verb of the verdict
+	remedy   string
 	own      time.Duration // without Below
 }
 
-// Start judges a sandbox's start after its network setup. The longest part, or gap between parts, is the cause.
+// Start judges a sandbox's start after its network setup. The longest part is the cause.
 func (o Options) Start(s model.Start) Started {
-	j := Started{Took: time.Duration(s.To - s.From), Parts: startParts(&s)}
+	j := Started{Took: time.Duration(s.To - s.From)}
 	at, before := s.Network, "the network was set up"
-	gap := StartPart{Cause: CauseRuntime}
 	idle := func(until int64, next string) {
-		if d := time.Duration(until - at); d > 0 {
+		switch d := time.Duration(until - at); {
+		case d >= leastGap:
+			j.Runtime += d
+			j.Parts = append(j.Parts, gap(&s, at, until, before, next))
+		case d > 0:
 			j.Unexplained += d
-			if d > gap.own {
-				gap.own, gap.says = d, fmt.Sprintf("the runtime ran no program after %s and before %s", before, next)
-			}
 		}
 	}
-	for _, p := range j.Parts {
+	for _, p := range startParts(&s) {
 		idle(p.From, p.Name)
 		if p.To > at {
 			at, before = p.To, p.Name
 		}
+		j.Parts = append(j.Parts, p)
 	}
 	idle(s.To, "NRI reported the sandbox")
 	if beside := time.Duration(s.To - s.Network); o.Call > 0 && beside > o.Call {
@@ -94,7 +97,7 @@ func (o Options) Start(s model.Start) Started {
 		j.Verdict = v
 		return j
 	}
-	most := gap
+	var most StartPart
 	for _, p := range shares(j.Parts) {
 		if p.own > most.own {
 			most = p
@@ -107,8 +110,25 @@ func (o Options) Start(s model.Start) Started {
 
 func (p StartPart) verdict(of time.Duration) *Verdict {
 	says := fmt.Sprintf("%s of %s: %s", text.Round(p.own), text.Round(of), p.says)
-	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: p.Cause.remedy()}
+	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: cmp.Or(p.remedy, p.Cause.remedy())}
 }
+
+// gap is the runtime's time without a program.
+func gap(s *model.Start, from, to int64, before, next string) StartPart {
+	p := StartPart{Name: "runtime", From: from, To: to, Cause: CauseRuntime}
+	p.says = fmt.Sprintf("the runtime ran no program after %s and before %s", before, next)
+	if from == s.Network && len(s.Steps) > 0 {
+		p.Name, p.remedy = "prepare sandbox", prepareRemedy
+		p.says += ", when it prepares the sandbox's container"
+	}
+	return p
+}
+
+const (
+	leastGap      = time.Millisecond
+	prepareRemedy = "run crictl images and iostat -x 1: the runtime pulls the sandbox image if it is missing, " +
+		"and writes to disk; read its log of that time"
+)
 
 func shares(parts []StartPart) (all []StartPart) {
 	for _, p := range parts {
@@ -127,8 +147,7 @@ func shares(parts []StartPart) (all []StartPart) {
 	return all
 }
 
-// startParts returns the shim, the OCI runtime's runs and NRI's plugins, in order of time. The shim lasts until its
-// server runs the OCI runtime.
+// startParts are in order of time. The shim lasts until its server runs the OCI runtime.
 func startParts(s *model.Start) (parts []StartPart) {
 	for i := range s.Steps {
 		step := &s.Steps[i]
@@ -162,11 +181,11 @@ func startParts(s *model.Start) (parts []StartPart) {
 }
 
 func ociWaited(name string, s *model.Step) string {
-	took := s.End - s.Started
+	busy := s.Used.CPU+s.Used.RunDelay > (s.End-s.Started)/2
 	switch {
-	case s.Used.CPU > took/2:
+	case busy && s.Used.CPU > s.Used.RunDelay:
 		return name + " computed"
-	case s.Used.RunDelay > took/2:
+	case busy:
 		return name + " waited for a CPU"
 	case s.Systemd:
 		return name + " waited, possibly for systemd to make its cgroup"
@@ -176,7 +195,7 @@ func ociWaited(name string, s *model.Step) string {
 
 const lacks = "the pod lacks what it adds"
 
-// nriPart returns the time in which NRI's plugins had the sandbox: from the last program's end before the report.
+// nriPart lasts from the last program's end to the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
 		return nil

@@ -36,6 +36,8 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 	busy.Used.CPU = 2000 * ms
 	starved := stepOf(event.StepRuntime, "create", 170, 3220)
 	starved.Used.RunDelay = 2000 * ms
+	both := stepOf(event.StepRuntime, "create", 170, 3220)
+	both.Used.CPU, both.Used.RunDelay = 1200*ms, 1300*ms
 	hook := below("create", stepOf(event.StepHook, "nvidia", 180, 3180))
 	failing := hook
 	failing.Code = 1
@@ -47,24 +49,25 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 	dranet := event.Actor{PID: 7, Name: "dranet"}
 	in := func(state event.AgentState) event.Actor { a := dranet; a.State = state; return a }
 	for name, c := range map[string]struct {
-		steps       []model.Step
-		to          int64
-		sandbox     *event.Sandbox
-		cause       Cause
-		says        string
-		unexplained int64
+		steps   []model.Step
+		to      int64
+		sandbox *event.Sandbox
+		cause   Cause
+		says    string
+		runtime int64
 	}{
-		"nothing":                 {steps: ordinary, to: 250, unexplained: 10 + 10 + 10},
+		"nothing":                 {steps: ordinary, to: 250, runtime: 10 + 10 + 10},
 		"a slow shim":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 110, 150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseShim, "3.06s of 3.22s: shim shim-v2 started; CNI took 100ms", 10},
 		"a hook":                  {[]model.Step{shim, stepOf(event.StepRuntime, "create", 170, 3220), hook}, 3220, nil, CauseHook, "3s of 3.22s: runc create ran OCI hook nvidia; CNI took 100ms", 10},
 		"a failing hook":          {[]model.Step{shim, broken, failing}, 220, nil, CauseHook, "runc create exited 1: nvidia exited 1", 10},
 		"a command":               {[]model.Step{shim, stepOf(event.StepRuntime, "create", 170, 3220), below("create", stepOf(event.StepCommand, "sleep", 180, 3180))}, 3220, nil, CauseOCIRuntime, "3s of 3.22s: runc create ran sleep; CNI took 100ms", 10},
-		"a killed helper":         {steps: []model.Step{shim, userNamespace, create, start}, to: 250, unexplained: 10 + 10 + 10},
+		"a killed helper":         {steps: []model.Step{shim, userNamespace, create, start}, to: 250, runtime: 10 + 10 + 10},
 		"a slow helper":           {[]model.Step{shim, wrapper, stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseShim, "3s of 3.22s: shim-v2 ran fsck; CNI took 100ms", 10},
 		"systemd":                 {[]model.Step{shim, systemd}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited, possibly for systemd to make its cgroup; CNI took 100ms", 10},
 		"a busy OCI runtime":      {[]model.Step{shim, busy}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create computed; CNI took 100ms", 10},
 		"a starved OCI runtime":   {[]model.Step{shim, starved}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited for a CPU; CNI took 100ms", 10},
-		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2; CNI took 100ms", 3010},
+		"a busy one in a crowd":   {[]model.Step{shim, both}, 3220, nil, CauseOCIRuntime, "3.05s of 3.22s: runc create waited for a CPU; CNI took 100ms", 10},
+		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2, when it prepares the sandbox's container; CNI took 100ms", 3010},
 		"an NRI plugin":           {ordinary, 1440, nri(1200, in(event.NRIAnswered), event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: NRI plugin dranet (pid 7) ran RunPodSandbox; CNI took 100ms", 20},
 		"one of two":              {ordinary, 1440, nri(1200, dranet, event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: the runtime waited for at least one of the NRI plugins dranet (pid 7), other (pid 8); CNI took 100ms", 20},
 		"one that was cut off":    {ordinary, 2240, nri(2000, in(event.NRICut)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and was disconnected; the pod lacks what it adds", 20},
@@ -75,7 +78,8 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := model.Start{From: 0, Network: 100 * ms, To: c.to * ms, Reported: c.to * ms, Steps: c.steps, Sandbox: c.sandbox}
 			j := Options{Thresholds: Thresholds{Call: 2 * time.Second}}.Start(s)
-			harness.Equal(t, int64(j.Unexplained)/ms, c.unexplained, "unexplained ms")
+			harness.Equal(t, int64(j.Runtime)/ms, c.runtime, "ms without a program")
+			harness.Equal(t, j.Unexplained, 0, "unexplained")
 			if j.Verdict == nil {
 				j.Verdict = &Verdict{}
 			} else {

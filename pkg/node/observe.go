@@ -213,16 +213,25 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 		choose(e, n.labels)
 		known.Tell(e)
 		n.programs.Tell(e)
-		if s, is := e.Body.(*event.Step); is && n.nri != nil {
-			switch {
-			case s.Kind == event.StepShim:
-				n.nri.Awake(s.SandboxID)
-			case s.Verb == "create":
-				n.nri.Await(s.SandboxID)
-			}
-		}
+		n.await(e)
 		take(e)
 	}, n.sources...)
+}
+
+func (n *observer) await(e event.Event) {
+	if n.nri == nil {
+		return
+	}
+	switch b := e.Body.(type) {
+	case *event.Exec:
+		if b.Root && b.Caller == event.CallerRuntime && b.Call != nil && b.Call.Command == "ADD" {
+			n.nri.Awake(b.Call.ContainerID)
+		}
+	case *event.Step:
+		if b.Verb == "create" {
+			n.nri.Await(b.SandboxID)
+		}
+	}
 }
 
 func choose(e event.Event, patterns []string) {

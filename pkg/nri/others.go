@@ -65,6 +65,8 @@ func (p *Plugin) await(id string, after time.Duration) {
 		}
 		l = &looks{}
 		a.seen[id] = l
+	} else if after == 0 {
+		return
 	}
 	time.AfterFunc(after, func() { p.look(id, l, after) })
 }

@@ -53,7 +53,7 @@ func (b *Builder) Start(s model.Start, j judge.Started) Trace {
 	w, where := b.mark(s.Flight)
 	id := b.ids.span(where.trace, "start "+string(s.First), s.Network)
 	outer := w.span(where, id, "sandbox start", s.Network, s.To, attr.KindStart)
-	add(outer, attr.TimeUnexplainedMS(j.Unexplained))
+	add(outer, attr.TimeBetweenRunsMS(j.Runtime), attr.TimeUnexplainedMS(j.Unexplained))
 	if v := j.Verdict; v != nil {
 		add(outer, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
 	}

@@ -30,6 +30,7 @@ var acts = map[string]func() error{
 		return nil
 	},
 	"idler":       func() error { return nil },
+	"stopper":     stopRuntime,
 	"parked":      func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
 	"limited":     askAPIServer,
 	"hanger":      func() error { time.Sleep(3 * time.Second); return nil },

@@ -100,9 +100,29 @@ func (s *scene) started(pod string) (outer *spans.Span, below []*spans.Span) {
 	return outer, below
 }
 
+// acting runs an NRI plugin until the returned function ends it.
+func (s *scene) acting(act string) (end func()) {
+	s.Helper()
+	actor := filepath.Join(s.TempDir(), nriActor)
+	harness.Check(s.T, os.Symlink(harness.Must(os.Executable())(s.T), actor))
+	cmd := exec.CommandContext(s.ctx, actor, act, s.rig.NRISocket())
+	cmd.Stderr = os.Stderr
+	out := harness.Must(cmd.StdoutPipe())(s.T)
+	harness.Check(s.T, cmd.Start())
+	harness.Must(out.Read(make([]byte, 8)))(s.T)
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
 // What delays a sandbox's start beside its network is named and drawn.
 func TestWhatDelaysTheStartOfASandbox(t *testing.T) {
 	startOf(t, rig.Options{})
+}
+
+func TestWhatDelaysTheStartOfASandboxOfContainerd17(t *testing.T) {
+	startOf(t, rig.Options{Containerd: harness.Must(filepath.Abs("../tools/bin/containerd-1.7"))(t)})
 }
 
 func startOf(t *testing.T, ro rig.Options) {
@@ -112,8 +132,6 @@ func startOf(t *testing.T, ro rig.Options) {
 	harness.Check(t, os.WriteFile(ro.Runc, []byte(strings.NewReplacer("DIR", dir, "RUNC", runc).Replace(runcWrapper)), 0o755))
 	hook := filepath.Join(dir, "sleepy-hook")
 	harness.Check(t, os.WriteFile(hook, rig.Script("cat >/dev/null; sleep 1\n"), 0o755))
-	actor := filepath.Join(dir, nriActor)
-	harness.Check(t, os.Symlink(harness.Must(os.Executable())(t), actor))
 	s := set(t, ro, "[slow]\ncall = \"500ms\"\n[sampling]\nper_second = 0\n")
 	s.network("pods", rig.Bridge())
 	const slow, failed = "sandbox started slowly", "sandbox start failed"
@@ -148,15 +166,7 @@ func startOf(t *testing.T, ro rig.Options) {
 				defer os.Remove(filepath.Join(dir, c.file))
 			}
 			if c.nri != "" {
-				cmd := exec.CommandContext(s.ctx, actor, c.nri, s.rig.NRISocket())
-				cmd.Stderr = os.Stderr
-				out := harness.Must(cmd.StdoutPipe())(t)
-				harness.Check(t, cmd.Start())
-				defer func() {
-					_ = cmd.Process.Kill()
-					_ = cmd.Wait()
-				}()
-				harness.Must(out.Read(make([]byte, 8)))(t)
+				defer s.acting(c.nri)()
 			}
 			call := s.add(rig.PodOptions{}, c.fails)
 			says := call.Attrs["cniscope.verdict"]
@@ -169,7 +179,8 @@ func startOf(t *testing.T, ro rig.Options) {
 			for _, x := range below {
 				names = append(names, fmt.Sprintf("%s %.1f", x.Name, x.Took()))
 			}
-			t.Logf("%s: %.1f ms, unexplained %.1f: %s", pod, outer.Took(), outer.Ms("cniscope.time.unexplained_ms"), strings.Join(names, ", "))
+			t.Logf("%s: %.1f ms, runtime %.1f, unexplained %.1f: %s", pod, outer.Took(), outer.Ms("cniscope.time.between_runs_ms"),
+				outer.Ms("cniscope.time.unexplained_ms"), strings.Join(names, ", "))
 			if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, c.step+" ") }) {
 				t.Errorf("no step %s", c.step)
 			}

@@ -1,0 +1,176 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const delaysDir = "CNISCOPE_TEST_DELAYS_DIR"
+
+// slowRunc loses the seconds that a file of DIR has, at the place that its name has.
+const slowRunc = `#!/bin/bash
+for a; do
+	case $a in create | start) verb=$a ;; esac
+	[ "$before" = --bundle ] && bundle=$a
+	before=$a
+done
+at() { [ -e "DIR/$1" ] && read -r t <"DIR/$1"; }
+at "runs-$verb" && sleep "$t"
+at "waits-$verb" && exec 9<>DIR/fifo && read -rt "$t" -u 9
+if at "computes-$verb"; then
+	until=$((${EPOCHREALTIME/./} + 10#${t/./}00000))
+	while [ "${EPOCHREALTIME/./}" -lt $until ]; do :; done
+fi
+if [ "$verb" = create ]; then
+	for kind in prestart createRuntime poststart; do
+		at "hook-$kind" && sed -i "s|^{|{\"hooks\":{\"$kind\":[{\"path\":\"DIR/hook-of-$kind\",\"args\":[\"hook\",\"$t\"]}]},|" "$bundle/config.json"
+	done
+	if at stops-create; then
+		RUNC "$@"
+		code=$?
+		read -r runtime <DIR/runtime
+		kill -STOP "$runtime"
+		echo >DIR/stopped
+		exit $code
+	fi
+fi
+exec RUNC "$@"
+`
+
+const slowShim = `#!/bin/bash
+[ -e DIR/shim ] && read -r t <DIR/shim && [ "${*: -1}" = start ] && exec 9<>DIR/fifo && read -rt "$t" -u 9
+exec SHIM "$@"
+`
+
+// stopRuntime is a plugin that stops the runtime as its last act.
+func stopRuntime() error {
+	dir := os.Getenv(delaysDir)
+	if _, err := os.Stat(filepath.Join(dir, "stops-network")); err != nil {
+		return nil
+	}
+	if err := syscall.Kill(os.Getppid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "stopped"), nil, 0o600)
+}
+
+// delays are places of a start, each with its cause and what the verdict says.
+var delays = map[string][2]string{
+	"shim":               {"shim", "shim containerd-shim-runc-v2 started"},
+	"runs-create":        {"oci_runtime", "slow-runc create ran sleep"},
+	"runs-start":         {"oci_runtime", "slow-runc start ran sleep"},
+	"waits-create":       {"oci_runtime", "slow-runc create waited"},
+	"waits-start":        {"oci_runtime", "slow-runc start waited"},
+	"computes-create":    {"oci_runtime", "slow-runc create (computed|waited for a CPU)"},
+	"hook-prestart":      {"oci_hook", "slow-runc create ran OCI hook hook-of-prestart"},
+	"hook-createRuntime": {"oci_hook", "slow-runc create ran OCI hook hook-of-createRuntime"},
+	"hook-poststart":     {"oci_hook", "slow-runc create ran OCI hook hook-of-poststart"}, // runc runs them early
+	"stops-network":      {"runtime", "the runtime ran no program after the network was set up"},
+	"stops-create":       {"runtime", "the runtime ran no program after slow-runc create and before slow-runc start"},
+	"nri sleeps":         {"nri_plugin", "NRI plugin sleeps .pid"},
+	"nri naps":           {"nri_plugin", "NRI plugin naps .pid"},
+	"nri hangs":          {"nri_plugin", "NRI plugin nri-actor .pid"},
+	"nri dies":           {"nri_plugin", "NRI plugin nri-actor .pid"},
+}
+
+// Delays at random places of a sandbox's start have the right cause and name.
+func TestRandomDelaysOfAStart(t *testing.T) {
+	times, seed := fewPoints, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
+		times = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv(randomSeed), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("%s=%d %s=%d", randomPoints, times, randomSeed, seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
+	s, dir := delayed(t)
+	var places []string
+	right := 0
+	for range times {
+		if len(places) == 0 {
+			places = slices.Sorted(maps.Keys(delays))
+			dice.Shuffle(len(places), func(a, b int) { places[a], places[b] = places[b], places[a] })
+		}
+		place, length := places[0], time.Duration(7+dice.IntN(9))*100*time.Millisecond
+		places = places[1:]
+		says, cause := s.delay(dir, place, length)
+		ok := cause == delays[place][0] && regexp.MustCompile(delays[place][1]).MatchString(says)
+		if ok {
+			right++
+		}
+		t.Logf("%v %s %s: %s: %s", ok, place, length, cause, says)
+	}
+	harness.Equal(t, right, times, "delays with the right cause and name")
+}
+
+func delayed(t *testing.T) (s *scene, dir string) {
+	dir = t.TempDir()
+	tools := harness.Must(filepath.Abs("../tools/bin"))(t)
+	self := harness.Must(os.Executable())(t)
+	in := strings.NewReplacer("DIR", dir, "RUNC", filepath.Join(tools, "runc"), "SHIM", filepath.Join(tools, "containerd-shim-runc-v2"))
+	for name, script := range map[string]string{
+		"slow-runc": slowRunc, "containerd-shim-runc-v2": slowShim, "hook-of-prestart": sleepyHook,
+		"hook-of-createRuntime": sleepyHook, "hook-of-poststart": sleepyHook,
+	} {
+		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(in.Replace(script)), 0o755))
+	}
+	for _, name := range []string{"containerd", "ctr"} {
+		harness.Check(t, os.Symlink(filepath.Join(tools, name), filepath.Join(dir, name)))
+	}
+	harness.Check(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	s = set(t, rig.Options{
+		Containerd: dir, Runc: filepath.Join(dir, "slow-runc"), Env: []string{delaysDir + "=" + dir},
+		NRIPlugins: map[string]string{"10-sleeps": self, "20-naps": self, "30-answers": self},
+	}, "[slow]\ncall = \"500ms\"\n[sampling]\nper_second = 0\n")
+	s.network("pods", rig.Bridge(), rig.Test("stopper"))
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "runtime"), fmt.Appendln(nil, s.rig.ContainerdPID()), 0o600))
+	return s, dir
+}
+
+const sleepyHook = "#!/bin/sh\ncat >/dev/null\nsleep \"$1\"\n"
+
+// delay starts a pod that is delayed at a place.
+func (s *scene) delay(dir, place string, length time.Duration) (says, cause string) {
+	s.Helper()
+	var o rig.PodOptions
+	if act, is := strings.CutPrefix(place, "nri "); is {
+		o.Annotations = map[string]string{"act": act}
+		if act == "hangs" || act == "dies" {
+			defer s.acting(act)()
+		}
+	} else {
+		file := filepath.Join(dir, place)
+		harness.Check(s.T, os.WriteFile(file, fmt.Appendf(nil, "%.1f\n", length.Seconds()), 0o600))
+		defer os.Remove(file)
+	}
+	if strings.HasPrefix(place, "stops-") {
+		stopped := filepath.Join(dir, "stopped")
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			harness.Until(s, "the runtime is stopped", func() bool { return os.Remove(stopped) == nil })
+			time.Sleep(length) // the fault
+			_ = syscall.Kill(s.rig.ContainerdPID(), syscall.SIGCONT)
+		}()
+		defer func() { <-over }()
+	}
+	s.add(o, false)
+	outer, _ := s.started(fmt.Sprintf("pod-%d", s.pods))
+	return outer.Attrs["cniscope.verdict"], outer.Attrs["cniscope.cause"]
+}
