@@ -254,7 +254,7 @@ func TestWhoDroppedIt(t *testing.T) {
 		on         func(*scene)
 	}{
 		{"nft rule", v4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
-		{"nft rule in the pod", v6, "filter", ": nftables at hook output dropped", func(s *scene) {
+		{"nft rule in the pod", v6, "filter", ": nftables chain out of table inet np dropped", func(s *scene) {
 			s.pod.run("nft 'add table inet np; add chain inet np out { type filter hook output priority 0; policy drop; }'")
 		}},
 		{"nft policy", v6, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
