@@ -17,7 +17,7 @@ type LateCause string
 
 // Causes of a late first connection. Obstacles first, then by precedence: consequences later.
 const (
-	LateForwarding  LateCause = "forwarding" // switched off
+	LateForwarding  LateCause = "forwarding"
 	LatePolicy      LateCause = "policy"     // a FORWARD chain drops
 	LateTable       LateCause = "table_full" // a kernel table
 	LateGone        LateCause = "gone"       // what the ADD set
@@ -26,7 +26,7 @@ const (
 	LateRPFilter    LateCause = "rp_filter"
 	LateBlackhole   LateCause = "blackhole"
 	LateMTU         LateCause = "mtu"
-	LateProgram     LateCause = "program" // BPF, tc
+	LateProgram     LateCause = "program"
 	LateNoNeighbour LateCause = "arp"
 	LateNoRoute     LateCause = "no_route"
 	LateUnreachable LateCause = "unreachable" // according to ICMP

@@ -60,6 +60,7 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 	}{
 		"nftables":                               {some(nft), nil, LateFilter, true, []string{": nftables dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); the kernel repeated a SYN"}, "nft list ruleset"},
 		"nftables in the pod":                    {some(inPod), nil, LateFilter, true, []string{": nftables dropped 2 packets to 10.96.0.10:443 in the pod ("}, "nft list ruleset"},
+		"nftables' chain in the pod":             {some(placed(inPod, "output", ofX)), nil, LateFilter, true, []string{": nftables chain x of table ip t dropped 2 packets to 10.96.0.10:443 in the pod ("}, "nft list table ip t in the pod's network namespace"},
 		"its policy":                             {some(nft), []event.Obstacle{policy("nftables", 0)}, LatePolicy, true, []string{": the policy of nftables x is drop, and it has no rule; the kernel", "; nftables dropped 3 packets"}, "policy accept"},
 		"another's policy":                       {some(nft), []event.Obstacle{policy("iptables-legacy", 0)}, LateFilter, true, []string{": nftables dropped"}, "nft list ruleset"},
 		"nftables' chain":                        {some(placed(nft, "forward", firewalld)), nil, LateFilter, true, []string{": nftables chain filter_FORWARD of table inet firewalld dropped 3 packets" + to + " (NETFILTER_DROP in nft_do_chain); the kernel"}, "nft list table inet firewalld"},

@@ -250,6 +250,9 @@ func (k *dropKind) place(d event.Drop) {
 		k.chains, k.by = d.Chains, strings.Join(all, " or ")
 		if c := d.Chains[0]; len(d.Chains) == 1 && !ofConntrack(c) {
 			k.vague, k.remedy = false, allow+ruleList(c)
+			if d.InPod {
+				k.remedy += " in the pod's network namespace"
+			}
 		}
 	case d.Neighbor && !strings.Contains(d.Peer, ":"):
 		k.by, k.remedy, k.vague = "nftables or arptables", "find the rule by nft list ruleset and arptables-legacy -L", false

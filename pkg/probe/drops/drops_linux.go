@@ -176,7 +176,8 @@ func (w *Watch) forget(in event.Namespace) {
 }
 
 func (w *Watch) clear(key uint64) {
-	_ = w.objects.Pods.Delete(key)
+	_ = errors.Join(w.objects.Pods.Delete(key), w.objects.Rules.Delete(ruled{Pod: key}),
+		w.objects.Rules.Delete(ruled{Pod: key, Six: 1}))
 	kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
 		if *pod == key {
 			_ = w.objects.Flows.Delete(*f)
@@ -230,6 +231,9 @@ func (w *Watch) attach(on bool) {
 	case on && w.drop == nil:
 		w.objects.layouts(nil)
 		_ = w.objects.Pods.Update(node, pod{}, ebpf.UpdateNoExist)
+		for six := range uint64(2) { // pods may fill it
+			_ = w.objects.Rules.Update(ruled{Pod: node, Six: six}, rules{}, ebpf.UpdateNoExist)
+		}
 		_ = w.objects.Since.Set(uint64(clock.Monotonic()))
 		w.drop, _ = link.AttachTracing(link.TracingOptions{Program: w.objects.OnDrop})
 	case !on && w.drop != nil:
@@ -307,7 +311,7 @@ func (w *Watch) read(d *drop, s *seen) event.Drop {
 	if s.Programs == 1 {
 		one.Program, one.ProgramID = w.program(s.Code), s.Program
 	}
-	w.filtered(&one, s)
+	w.filtered(&one, s, d.Pod)
 	return one
 }
 

@@ -254,7 +254,7 @@ func TestWhoDroppedIt(t *testing.T) {
 		on         func(*scene)
 	}{
 		{"nft rule", v4, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "add chain inet np pod; add rule inet np pod tcp dport 80 drop; add rule inet np fw jump pod'")},
-		{"nft rule in the pod", v6, "filter", ": nftables at hook output dropped", func(s *scene) {
+		{"nft rule in the pod", v6, "filter", ": nftables chain out of table inet np dropped", func(s *scene) {
 			s.pod.run("nft 'add table inet np; add chain inet np out { type filter hook output priority 0; policy drop; }'")
 		}},
 		{"nft policy", v6, "filter", "nftables chain fw of table inet np dropped", node("nft '" + filter + "chain inet np fw { policy drop; }'")},
@@ -318,6 +318,39 @@ func TestWhoDroppedIt(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// The limit is the machine's: it is 0 for as long as a few datagrams are sent.
+func TestAFullTableOfNeighbors(t *testing.T) {
+	harness.Root(t)
+	harness.Slow(t)
+	for version, peer := range map[int]string{4: "10.99.1.%d:53", 6: "[fd99:1::%d]:53"} {
+		s := newScene(t)
+		s.Asks(s.pod.Namespace)
+		var all []net.Conn
+		harness.Check(t, harness.Within(s.pod.path, func() error {
+			for host := range 20 {
+				c, err := net.Dial("udp", fmt.Sprintf(peer, 100+host))
+				if err != nil {
+					return err
+				}
+				t.Cleanup(func() { c.Close() })
+				all = append(all, c)
+			}
+			return nil
+		}))
+		limit := fmt.Sprintf("/proc/sys/net/ipv%d/neigh/default/gc_thresh3", version)
+		before := harness.Must(os.ReadFile(limit))(t)
+		harness.Check(t, os.WriteFile(limit, []byte("0"), 0))
+		for _, c := range all {
+			_, _ = c.Write([]byte("query"))
+		}
+		harness.Check(t, os.WriteFile(limit, before, 0))
+		v := judge.Connected(model.Connected{Late: true, Tries: &event.Tries{Asked: 1}, Drops: s.Seen(s.pod.Namespace)})
+		if v.Cause != judge.Cause(judge.LateTable) || !v.Certain || !strings.Contains(v.Says, ": the table of neighbors is full, so the kernel dropped") {
+			t.Errorf("IPv%d: %s", version, v.Says)
+		}
 	}
 }
 

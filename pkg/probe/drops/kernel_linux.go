@@ -52,6 +52,10 @@ type (
 		Legacy       [32]byte
 		Chain, Table [64]byte
 	}
+	ruled struct {
+		_        structs.HostLayout
+		Pod, Six uint64
+	}
 	rules struct {
 		_       structs.HostLayout
 		Changed uint64

@@ -70,7 +70,7 @@ func starts(name string, with ...string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(name, w) })
 }
 
-func (w *Watch) filtered(d *event.Drop, s *seen) {
+func (w *Watch) filtered(d *event.Drop, s *seen, pod uint64) {
 	if !starts(d.Place, nft, slow) {
 		return
 	}
@@ -82,12 +82,15 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 	if hook >= 0 {
 		d.Hook = callers[hook].hook
 	}
-	var six uint32
+	var of ruled
+	if d.InPod {
+		of.Pod = pod
+	}
 	if s.Other.addr().Is6() {
-		six = 1
+		of.Six = 1
 	}
 	var r rules
-	if d.InPod || hook < 0 || w.objects.Rules.Lookup(six, &r) != nil || r.Changed > s.Began ||
+	if hook < 0 || w.objects.Rules.Lookup(of, &r) != nil || r.Changed > s.Began ||
 		r.Counts[hook] > uint32(len(r.All[hook])) {
 		return
 	}
@@ -99,7 +102,7 @@ func (w *Watch) filtered(d *event.Drop, s *seen) {
 			!byChain && (w.frees && starts(function, nft) || passes(function)):
 			continue
 		}
-		chain := one.chain(function, hook, six == 1)
+		chain := one.chain(function, hook, of.Six == 1)
 		if chain.Name == "" {
 			d.Chains = nil
 			return

@@ -16,7 +16,7 @@ volatile __u32 chain_table = 0, chain_name = 0, chain_rules = 0, table_name = 0,
 
 enum { AF_INET6 = 10, IPPROTO_TCP = 6, IPPROTO_UDP = 17, DNS = 53 << 8 /* big endian */, TCP_SYN_SENT = 2, NF_ACCEPT = 1,
 	IPPROTO_ICMPV6 = 58, SOLICITATION = 135, ADVERTISEMENT = 136,
-	PODS = 1024, MOST = 64, KINDS = 16, NEIGHBORS = 256, HOOKS = 5, RULES = 8, FRAMES = 12, BPF_F_NO_PREALLOC = 1 };
+	PODS = 1024, MOST = 64, KINDS = 16, NEIGHBORS = 256, RULED = 128, HOOKS = 5, RULES = 8, FRAMES = 12, BPF_F_NO_PREALLOC = 1 };
 
 struct sk_buff___dropped {
 	unsigned char *head, *data;
@@ -137,12 +137,16 @@ struct rule {
 	__u64 idle; /* a base chain without rules that accepts */
 	char legacy[32], chain[64], table[64];
 };
-/* What netfilter calls on the node, by hook. */
+struct ruled {
+	__u64 pod /* 0: the node */, six;
+};
+/* What netfilter calls, by hook. */
 struct rules {
 	__u64 changed;
 	__u32 counts[HOOKS + 1];
 	struct rule all[HOOKS][RULES];
 };
+static const struct rules unruled = {};
 
 /* Not preallocated: a pod that floods takes no room from others. */
 #define TABLE(name, entries, of, is) struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(map_flags, BPF_F_NO_PREALLOC); \
@@ -152,12 +156,7 @@ TABLE(pods, PODS + 1, __u64, struct pod);
 TABLE(flows, PODS *(MOST + 4), struct flow, __u64); /* pods' ends; without the port of UDP */
 TABLE(drops, PODS *KINDS + NEIGHBORS, struct drop, struct seen);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__type(value, struct rules);
-} rules SEC(".maps");
+TABLE(rules, RULED, struct ruled, struct rules);
 
 static __always_inline __u64 cookie_of(struct net *net)
 {
@@ -251,9 +250,15 @@ static __always_inline void note_next(__u32 next[4], struct sk_buff___dropped *s
 		__builtin_memcpy(next, to, 16);
 }
 
-static __always_inline void note_rules(struct net___nf *net, __u32 six)
+static __always_inline void note_rules(struct net___nf *net, struct ruled of)
 {
-	struct rules *all = bpf_map_lookup_elem(&rules, &six);
+	struct rules *all = bpf_map_lookup_elem(&rules, &of);
+	bool six = of.six;
+
+	if (!all) {
+		bpf_map_update_elem(&rules, &of, (void *)&unruled, BPF_NOEXIST);
+		all = bpf_map_lookup_elem(&rules, &of);
+	}
 
 	for (int h = 0; all && h < HOOKS; h++) {
 		struct nf_hook_entries *e = six ? BPF_CORE_READ(net, nf.hooks_ipv6[h]) : BPF_CORE_READ(net, nf.hooks_ipv4[h]);
@@ -434,8 +439,8 @@ int BPF_PROG(on_drop, struct sk_buff___dropped *skb, void *place)
 		s->other = e[!d.back];
 		bpf_get_stack(ctx, s->stack, sizeof(s->stack), 0);
 		note_programs(s, (void *)dev, d.reason);
-		if (!d.inside && (!has_reason || d.reason == by_netfilter))
-			note_rules((void *)net, e[0].address[0] || e[0].address[2] != 0xffff0000);
+		if (!has_reason || d.reason == by_netfilter)
+			note_rules((void *)net, (struct ruled){d.inside ? d.pod : 0, e[0].address[0] || e[0].address[2] != 0xffff0000});
 		note_next(s->next, skb, e[1].address);
 		s->guarded = guarded((void *)dev);
 		s->began = bpf_ktime_get_ns();
