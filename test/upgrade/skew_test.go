@@ -38,7 +38,7 @@ func TestASkewOfOneVersionAnswersOrSaysWhichSideToUpgrade(t *testing.T) {
 	for _, of := range []programs{before, now} {
 		end := n.observes(of)
 		pod := n.pod()
-		n.says(of, "top", "operation")
+		n.says(of, "top", "shop/"+pod)
 		for _, pair := range []struct{ reader, plugin programs }{{now, now}, {now, before}, {before, now}, {"", now}} {
 			t.Run(fmt.Sprintf("node %s, sidecar %s, kubectl plugin %s", of, pair.reader, pair.plugin), func(t *testing.T) {
 				(&cluster{T: t, node: n, reader: pair.reader, pod: pod}).ask(pair.plugin)
