@@ -76,7 +76,8 @@ func TestChartTestingLintsTheChart(t *testing.T) {
 		t.Skip("ct is not built: run `make tools-helm` first")
 	}
 	harness.Check(t, err)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ct"), "lint", "--charts", h.Chart, "--lint-conf", filepath.Join(bin, "lintconf.yaml"),
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ct"), "lint", "--charts", h.Chart,
+		"--lint-conf", filepath.Join(bin, "lintconf.yaml"),
 		"--validate-chart-schema=false", "--validate-maintainers=false", "--check-version-increment=false")
 	cmd.Env = append(h.Env, "PATH="+bin+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {

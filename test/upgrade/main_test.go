@@ -40,7 +40,8 @@ type built struct {
 
 func (b built) Run() int {
 	if now = programs(filepath.Dir(*b.program)); before != "" && *b.program != "" {
-		out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", string(now)+"/", "../../plugin/...").CombinedOutput()
+		out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", string(now)+"/",
+			"../../plugin/...").CombinedOutput()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err, string(out))
 			return 1
@@ -114,7 +115,8 @@ func (n *node) pod() (name string) {
 func (n *node) says(p programs, arguments string, patterns ...string) {
 	n.Helper()
 	harness.Eventually(n, func() error {
-		cmd := exec.CommandContext(n.ctx, p.file("cniscope"), append(strings.Fields(arguments), "--config", n.scope.Config())...)
+		words := append(strings.Fields(arguments), "--config", n.scope.Config())
+		cmd := exec.CommandContext(n.ctx, p.file("cniscope"), words...)
 		out, err := cmd.CombinedOutput()
 		for _, pattern := range patterns {
 			if !regexp.MustCompile(pattern).Match(out) {

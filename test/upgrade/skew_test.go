@@ -27,7 +27,10 @@ import (
 )
 
 // side matches a message that says which side to upgrade.
-const side = `install chart 0.3.0 or later|install the same version|restart it to match this version|is it of another version`
+const side = `install chart 0.3.0 or later|install the same version|` + restart
+
+// restart matches what a command says beside a node of another version.
+const restart = `restart it to match this version|is it of another version`
 
 // A kubectl plugin, a sidecar and a node of which one is of the release before answer, or say which side to upgrade.
 func TestASkewOfOneVersionAnswersOrSaysWhichSideToUpgrade(t *testing.T) {
@@ -35,7 +38,7 @@ func TestASkewOfOneVersionAnswersOrSaysWhichSideToUpgrade(t *testing.T) {
 	for _, of := range []programs{before, now} {
 		end := n.observes(of)
 		pod := n.pod()
-		n.says(of, "top", "operation")
+		n.says(of, "top", "shop/"+pod)
 		for _, pair := range []struct{ reader, plugin programs }{{now, now}, {now, before}, {before, now}, {"", now}} {
 			t.Run(fmt.Sprintf("node %s, sidecar %s, kubectl plugin %s", of, pair.reader, pair.plugin), func(t *testing.T) {
 				(&cluster{T: t, node: n, reader: pair.reader, pod: pod}).ask(pair.plugin)
@@ -59,10 +62,14 @@ func (c *cluster) ask(plugin programs) {
 	defer server.Close()
 	config := filepath.Join(c.TempDir(), "config")
 	harness.Check(c, os.WriteFile(config, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"test",
-"clusters":[{"name":"test","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"jane","user":{"token":"jane"}}],
+"clusters":[{"name":"test","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
+"users":[{"name":"jane","user":{"token":"jane"}}],
 "contexts":[{"name":"test","context":{"cluster":"test","user":"jane","namespace":"shop"}}]}`, server.URL), 0o600))
-	for question, answer := range map[string]string{"ps -A": "^no CNI call is", "top -A": "operations? in the last", "why shop/" + c.pod: "ADD eth0  SLOW"} {
-		cmd := exec.CommandContext(c.node.ctx, plugin.file("kubectl-cniscope"), append(strings.Fields(question), "--kubeconfig", config)...)
+	for question, answer := range map[string]string{
+		"ps -A": "^no CNI call is", "top -A": " in the last ", "why shop/" + c.pod: "ADD eth0  SLOW",
+	} {
+		words := append(strings.Fields(question), "--kubeconfig", config)
+		cmd := exec.CommandContext(c.node.ctx, plugin.file("kubectl-cniscope"), words...)
 		out, err := cmd.CombinedOutput()
 		said := regexp.MustCompile(answer + "|" + side).Find(out)
 		if c.Logf("%s: %v, %q", question, err, said); said == nil {
@@ -84,7 +91,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(&fleet.Nodes{Program: c.sidecar}).Exec(w, r, path[5])
 		return
 	case path[len(path)-1] == "token":
-		answer = map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "status": map[string]any{"token": "e30.e30.e30"}}
+		answer = map[string]any{
+			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "status": map[string]any{"token": "e30.e30.e30"},
+		}
 	case path[len(path)-1] == "pods" && slices.Contains(path, "shop"):
 		answer = corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	case path[len(path)-1] == "pods":

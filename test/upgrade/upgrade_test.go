@@ -26,7 +26,9 @@ func TestEachVersionReadsWhatTheOtherLeft(t *testing.T) {
 			other = before
 		}
 		last := pods[len(pods)-1]
-		for arguments, text := range map[string]string{"ps": "", "top": "", "why shop/" + last: "shop/" + last + "|restart it to match this version|is it of another version"} {
+		for arguments, text := range map[string]string{
+			"ps": "no CNI call", "top": " in the last |" + restart, "why shop/" + last: "shop/" + last + "|" + restart,
+		} {
 			n.says(other, arguments, text)
 		}
 		end()
