@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 	if dead().err == nil {
 		t.Error("the pod came up without an agent")
 	}
-	n.says(n.call("dead"), "agent_refused", `failed \d+ times to connect to \S+/cilium\.sock \(ECONNREFUSED\)`, `.`)
+	n.says(n.call("dead"), "agent_refused", `cilium\.sock.*refused.*; it tried \d+ times|failed \d+ times to connect to \S+/cilium\.sock \(ECONNREFUSED\)`, `.`)
 	n.hung("dead")
 
 	t.Log("there again")

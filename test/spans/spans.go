@@ -131,7 +131,7 @@ func Wait(t testing.TB, path, command, key, value string) (found Call) {
 			return err
 		}
 		for _, x := range all {
-			if x.Name == "CNI "+command && x.Attrs[key] == value && (x.Attrs["cni.ifname"] == "eth0" || strings.HasSuffix(x.Status.Message, " never ran")) {
+			if x.Name == "CNI "+command && x.Attrs[key] == value && (x.Attrs["cni.ifname"] == "eth0" || strings.HasSuffix(x.Status.Message, " did not run")) {
 				found = Call{x, all}
 				return nil
 			}
