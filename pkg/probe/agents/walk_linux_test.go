@@ -77,7 +77,7 @@ func TestAWalkThatFoundKeepsNoList(t *testing.T) {
 	}
 }
 
-// A search ends with the descriptor that it found, and believes whom the kernel names without a walk.
+// A search ends with the descriptor that it found, and a process that the kernel names needs no walk.
 func TestWhoIsToldNeedsNoWalk(t *testing.T) {
 	a, k, _ := awaiting(t, "unix", 1)
 	defer harness.Must(os.Open(os.DevNull))(t).Close() // a later descriptor
