@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A process with many streams, or a recording of one, does not hold up the reader.
@@ -19,4 +21,16 @@ func TestManyStreams(t *testing.T) {
 	if all.forget(); len(all) > readsMax*3/4 {
 		t.Errorf("%d are left", len(all))
 	}
+}
+
+// What no wait can be about takes no room from later deeds.
+func TestWhatEndedBeforeIsForgotten(t *testing.T) {
+	at := func(start, end int64) model.Interval { return model.Interval{Start: start, End: end} }
+	a := &agent{}
+	for _, when := range []model.Interval{at(0, 99), at(90, 100), at(150, 200)} {
+		a.deeds = append(a.deeds, deed{fact: &model.Fact{When: when}})
+		a.spells.all = append(a.spells.all, model.Spell{Interval: when})
+	}
+	(&Agents{known: map[event.Process]*agent{"a": a}}).Expire(100)
+	harness.Equal(t, fmt.Sprint(len(a.deeds), len(a.spells.all)), "2 2", "deeds and states")
 }

@@ -16,6 +16,7 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	root := harness.Must(OpenFolder(dir))(t)
 	defer root.Close()
+	harness.Root(t) // makes a device
 	for want, make := range map[string]func(string) error{
 		"":                          func(p string) error { return os.WriteFile(p, nil, 0o600) },
 		"it is a named pipe":        func(p string) error { return unix.Mkfifo(p, 0o600) },

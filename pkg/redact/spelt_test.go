@@ -60,6 +60,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 		`{"a":[{"type":"x"}],"password":"correct horse"}`:         "correct horse",
 		`{"pools":{"gi7ha53.-bug":{}}}`:                           "gi7ha53.-bug",
 		`{"pools":{"f_we.h-n_bug":{}}}`:                           "f_we.h-n_bug",
+		`{"file":"vlan40941"}`:                                    "vlan40941",
 		`{"file":"/tree5/ns2/r64"}`:                               "/tree5/ns2/r64",
 		`{"url":"https://root://8k/x7c@10.0.0.1"}`:                "0x2f2f 0x386b 0x2f78 0x3763",
 		`{"text":"a7 /x  k  c4"}`:                                 "0x6137 0x202f 0x7820 0x206b",
@@ -162,12 +163,13 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	c.Environment("PATH=/usr/bin:/opt/cni/bin", "PHRASE=correct horse battery", "DB=Summer2026Winter1",
 		"HTTP_PROXY=http://root:h4rd-pass@10.1.2.3:3128", "K8S_POD_NAME=web-1", "PIN=elephants7")
 	c.Environment("PWD=/tmp/net/scenarios")
-	c.Arguments("--phrase=quick-brown-dog")
+	c.Arguments("--phrase=quick-brown-dog", "-penguins8")
 	for message, want := range map[string]string{
 		"login correct-horse-battery refused":             "login ‹base64 21› refused",
 		"login Summer2026Winter1 refused":                 "login ‹base64 17› refused",
 		"login elephants7 refused":                        "login ‹text 10› refused",
 		"quick-brown-dog":                                 "‹text 15›",
+		"-penguins8":                                      "‹text 10›",
 		"pod web-1 of shop in /opt/cni/bin from 10.1.2.3": "pod web-1 of shop in /opt/cni/bin from 10.1.2.3",
 	} {
 		harness.Equal(t, c.Message(message), want)

@@ -108,16 +108,16 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 func TestCloseSendsWhatWaits(t *testing.T) {
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	for _, test := range []struct {
-		upstream    *otlp.Options
-		undelivered int
+		upstream          *otlp.Options
+		sent, undelivered int
 	}{
-		{to(c.Addr), 0},
-		{to(harness.Address(t)), 5},
+		{to(c.Addr), 5, 0},
+		{to(harness.Address(t)), 1, 1},
 	} {
 		var log strings.Builder
 		r := harness.Must(New(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		harness.Check(t, r.SetUpstream(test.upstream))
-		for i := range 5 {
+		for i := range test.sent {
 			harness.Check(t, r.receive(false, reads(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}))))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -129,6 +129,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		}
 		warned := strings.Contains(log.String(), "level=WARN msg=\"relayed containerd's spans\"")
 		harness.Equal(t, warned, test.undelivered > 0, log.String())
+		harness.Says(t, fmt.Sprint(r.Counts().Readings()), fmt.Sprintf(" %d [reason closed]", test.undelivered))
 		cancel()
 	}
 	harness.Equal(t, len(c.Got()), 5, "operations that arrived")

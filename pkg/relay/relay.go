@@ -65,9 +65,6 @@ func New(o Options) (*Relay, error) {
 	if err != nil || !address.Addr().IsLoopback() {
 		return nil, fmt.Errorf("relay: %q is not a port of loopback: use an address as in 127.0.0.1:4319", o.Listen)
 	}
-	if o.Runtime == nil {
-		o.Runtime = func() []int { return nil }
-	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Relay{
 		options: o,

@@ -11,8 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -24,8 +22,9 @@ import (
 )
 
 const (
-	wanted = "CNISCOPE_CNIS"         // enables these tests
-	inside = "CNISCOPE_CNIS_PROGRAM" // the cniscope under test, inside a node's namespaces
+	wanted  = "CNISCOPE_CNIS"         // enables these tests
+	inside  = "CNISCOPE_CNIS_PROGRAM" // the cniscope under test, inside a node's namespaces
+	groupOf = "CNISCOPE_CNIS_GROUP"   // the node's cgroup
 )
 
 var program = os.Getenv(inside)
@@ -47,20 +46,19 @@ func apart(t *testing.T) bool {
 		t.Skip("runs for minutes, and alone on the machine: make test-cilium or test-cnis")
 	}
 	harness.Root(t)
-	group := makeGroup(t)
+	group, held := makeGroup(t)
+	defer held.Close()
 	defer group.remove(t)
-	fd := harness.Must(os.Open(string(group)))(t)
-	defer fd.Close()
 	self := harness.Must(os.Executable())(t)
 	cmd := exec.Command(self, "-test.v", "-test.run", "^"+t.Name()+"$")
 	if deadline, is := t.Deadline(); is {
 		cmd.Args = append(cmd.Args, "-test.timeout", fmt.Sprint(untilThen(deadline)))
 	}
-	cmd.Env = append(os.Environ(), inside+"="+program)
+	cmd.Env = append(os.Environ(), inside+"="+program, groupOf+"="+filepath.Base(string(group)))
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWNET | unix.CLONE_NEWNS,
-		UseCgroupFD: true, CgroupFD: int(fd.Fd()),
+		UseCgroupFD: true, CgroupFD: int(held.Fd()),
 	}
 	harness.Check(t, tied.Start(cmd))
 	if err := cmd.Wait(); err != nil {
@@ -73,19 +71,41 @@ type cgroup string
 
 const groups = "cniscope-cnis-"
 
-func makeGroup(t *testing.T) cgroup {
+// makeGroup returns a new group, which is its owner's while the file is open, and removes those without an owner. PIDs
+// would not tell: an owner may be in another PID namespace.
+func makeGroup(t *testing.T) (cgroup, *os.File) {
 	t.Helper()
 	top := harness.Unified(t)
-	old := harness.Must(filepath.Glob(filepath.Join(top, groups+"*")))(t)
-	for _, dir := range old {
-		owner, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groups))
-		if err == nil && unix.Kill(owner, 0) != nil {
+	all := harness.Must(os.Open(top))(t)
+	defer all.Close()
+	harness.Check(t, unix.Flock(int(all.Fd()), unix.LOCK_EX))
+	for _, dir := range harness.Must(filepath.Glob(filepath.Join(top, groups+"*")))(t) {
+		held, err := os.Open(dir)
+		if err == nil && unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			cgroup(dir).remove(t)
 		}
+		held.Close()
 	}
-	dir := filepath.Join(top, groups+strconv.Itoa(os.Getpid()))
-	harness.Check(t, os.Mkdir(dir, 0o755))
-	return cgroup(dir)
+	dir := harness.Must(os.MkdirTemp(top, groups))(t)
+	held := harness.Must(os.Open(dir))(t)
+	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
+	return cgroup(dir), held
+}
+
+func TestAGroupStaysWhileItsOwnerLives(t *testing.T) {
+	harness.Root(t)
+	first, owner := makeGroup(t)
+	second, other := makeGroup(t)
+	defer other.Close()
+	defer second.remove(t)
+	harness.Check(t, owner.Close())
+	third, one := makeGroup(t)
+	defer one.Close()
+	defer third.remove(t)
+	for group, stays := range map[cgroup]bool{first: false, second: true, third: true} {
+		_, err := os.Stat(string(group))
+		harness.Equal(t, err == nil, stays, group)
+	}
 }
 
 func (c cgroup) remove(t *testing.T) {

@@ -250,9 +250,4 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-func groupOf(t *testing.T) string {
-	t.Helper()
-	return fmt.Sprint(groups, os.Getppid())
-}
-
 func untilThen(deadline time.Time) time.Duration { return max(time.Until(deadline), time.Second) }

@@ -3,6 +3,7 @@
 package examples
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -164,6 +165,9 @@ func get(t *testing.T, url string) (string, error) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode == http.StatusServiceUnavailable { // not ready
+		err = errors.New(string(body))
+	}
 	return string(body), err
 }
 

@@ -250,6 +250,7 @@ func TestAnAgentOfALostConnectionIsFollowedForAWhile(t *testing.T) {
 }
 
 func TestAgentsAreFoundByName(t *testing.T) {
+	harness.Equal(t, matches([]string{"kube-controller-manager"}, "kube-controller"), true, "a name that the kernel cuts")
 	server := serverProcess(t)
 	for pattern, want := range map[string]bool{
 		server.Name: true, server.Name[:3] + "*": true, "?" + server.Name[1:]: true, server.Name + strings.Repeat("x", 20): len(server.Name) == 15,

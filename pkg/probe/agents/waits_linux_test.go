@@ -114,6 +114,8 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 					t.Errorf("followed: %v, sampled: %v", k.followed, k.sampled)
 				}
 				k.waiting = nil
+				a.Tend(900 * ms)
+				harness.Equal(t, len(a.peers), 1, "peers that are remembered for the next wait")
 				test.end(a, agent, x.Socket)
 				last := k.exchanges[len(k.exchanges)-1]
 				if last.Error != test.told || test.told != "" && last.Pending || len(a.waits) != 0 {

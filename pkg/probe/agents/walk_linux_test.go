@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -63,6 +64,30 @@ func TestAWalkEndsThoughNobodyHoldsIt(t *testing.T) {
 	w := walkAmong(os.Getpid())
 	if pid, over := w.holder(1, 1, nil); !over || pid != 0 || w.running || len(w.wanted) != 0 {
 		t.Errorf("%d, %v: %+v", pid, over, w)
+	}
+}
+
+// Processes that a search did not need to look at are not kept for the next one.
+func TestAWalkThatFoundKeepsNoList(t *testing.T) {
+	holder, inode := socketOfChild(t)
+	w := walkAmong(holder, os.Getpid())
+	pid, _ := w.holder(1, inode, []int{holder, 1 << 22, 1<<22 + 1})
+	if harness.Equal(t, pid, holder, "is said to hold it"); len(w.first)+len(w.list) > 0 {
+		t.Errorf("left: %v, %v", w.first, w.list)
+	}
+}
+
+// A search ends with the descriptor that it found, and a process that the kernel names needs no walk.
+func TestWhoIsToldNeedsNoWalk(t *testing.T) {
+	a, k, _ := awaiting(t, "unix", 1)
+	defer harness.Must(os.Open(os.DevNull))(t).Close() // a later descriptor
+	a.search.until = time.Unix(1, 0)
+	a.walk.saved = 0
+	told := kernel.KeyOf(startedAs(uint32(os.Getpid())), uint32(os.Getpid()))
+	k.waiting[0].Other = kernel.InsideTaskKey(told)
+	a.Tend(int64(200 * time.Millisecond))
+	if x := k.exchanges[len(k.exchanges)-1]; x.Peer == nil || x.Peer.PID != uint32(os.Getpid()) {
+		t.Errorf("told %+v", x)
 	}
 }
 

@@ -41,13 +41,14 @@ func codeOf(t *testing.T, stat string) (start, end uint64) {
 func TestGoProgramsNameTheirCalls(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"plain":             {},
-		"stripped":          {"-trimpath", "-ldflags=-s -w"},
+		"stripped":          {"-ldflags=-s -w"},
+		"trimmed":           {"-trimpath", "-ldflags=-s -w"},
 		"stripped, PIE":     {"-trimpath", "-buildmode=pie", "-ldflags=-s -w"},
 		"linked externally": {"-trimpath", "-ldflags=-s -w -linkmode=external"},
 		"PIE, externally":   {"-trimpath", "-buildmode=pie", "-ldflags=-s -w -linkmode=external"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if strings.Contains(name, "PIE") || strings.Contains(name, "externally") {
+			if name == "trimmed" || strings.Contains(name, "PIE") || strings.Contains(name, "externally") {
 				harness.Slow(t) // builds the standard library again
 			}
 			cgo := "CGO_ENABLED=0"
