@@ -139,13 +139,8 @@ func (e *evidence) failure() *Verdict {
 	switch {
 	case e.Failed == nil && len(e.call.NeverRun) > 0:
 		return missing(e)
-	case e.Failed == nil: // a step after the plugins failed
-		v := &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
-		start := &model.Start{Steps: e.call.Broken}
-		if broken := failedStart(start, &Started{Parts: startParts(start)}); broken != nil {
-			v.Cause, v.Says, v.Remedy = broken.Cause, v.Says+"; "+broken.Says, broken.Remedy
-		}
-		return v
+	case e.Failed == nil:
+		return e.afterThePlugins()
 	}
 	if v := unstartableRun(e); v != nil {
 		return v
@@ -163,20 +158,7 @@ func (e *evidence) failure() *Verdict {
 	}
 	k := known(e.Failed)
 	if c := refusedLast(e.Failed); c != nil {
-		v := refusal(c, "plugin "+e.Failed.Run.Plugin)
-		why := refusals[c.Error]
-		switch quoted := why != "" && strings.Contains(e.Failure, c.Address) && strings.Contains(e.Failure, why); {
-		case !quoted:
-			v.Says = e.Failure + "; " + v.Says
-		case c.Tries > 1:
-			v.Says = fmt.Sprintf("%s; it tried %d times", e.Failure, c.Tries)
-		default:
-			v.Says = e.Failure
-		}
-		if k != nil { // it names the agent that should listen there
-			v.Remedy, v.Report = k.Remedy, k.Report
-		}
-		return &v
+		return e.refused(c, k)
 	}
 	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
 	if k != nil {
@@ -195,4 +177,30 @@ func (e *evidence) failure() *Verdict {
 		}
 	}
 	return v
+}
+
+func (e *evidence) afterThePlugins() *Verdict {
+	v := &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
+	start := &model.Start{Steps: e.call.Broken}
+	if broken := failedStart(start, &Started{Parts: startParts(start)}); broken != nil {
+		v.Cause, v.Says, v.Remedy = broken.Cause, v.Says+"; "+broken.Says, broken.Remedy
+	}
+	return v
+}
+
+func (e *evidence) refused(c *model.Connection, k *KnownFailure) *Verdict {
+	v := refusal(c, "plugin "+e.Failed.Run.Plugin)
+	why := refusals[c.Error]
+	switch quoted := why != "" && strings.Contains(e.Failure, c.Address) && strings.Contains(e.Failure, why); {
+	case !quoted:
+		v.Says = e.Failure + "; " + v.Says
+	case c.Tries > 1:
+		v.Says = fmt.Sprintf("%s; it tried %d times", e.Failure, c.Tries)
+	default:
+		v.Says = e.Failure
+	}
+	if k != nil { // it names the agent that should listen there
+		v.Remedy, v.Report = k.Remedy, k.Report
+	}
+	return &v
 }

@@ -132,10 +132,8 @@ func (t *Timeline) undo(op *active.Operation) {
 	if op.Running || op.Lost > 0 {
 		return
 	}
-	for _, c := range op.Calls {
-		if len(c.NeverRun) > 0 || slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() }) {
-			return
-		}
+	if slices.ContainsFunc(op.Calls, fell) {
+		return
 	}
 	if begun {
 		call.Broken = t.pods.Broken(op.ContainerID)
@@ -152,6 +150,11 @@ func (t *Timeline) undo(op *active.Operation) {
 	default:
 		call.NeverRun = t.networks.unbegun(call)
 	}
+}
+
+func fell(c *model.Call) bool {
+	return len(c.NeverRun) > 0 ||
+		slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() })
 }
 
 // runtimesMax bounds known runtimes: each start adds a runtime.

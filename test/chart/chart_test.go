@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func TestChartTestingLintsTheChart(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ct"), "lint", "--charts", h.Chart,
 		"--lint-conf", filepath.Join(bin, "lintconf.yaml"),
 		"--validate-chart-schema=false", "--validate-maintainers=false", "--check-version-increment=false")
-	cmd.Env = append(h.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd.Env = slices.Concat(h.Env, []string{"PATH=" + bin + ":" + os.Getenv("PATH")})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

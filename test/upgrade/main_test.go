@@ -117,10 +117,10 @@ func (n *node) says(p programs, arguments string, patterns ...string) {
 	harness.Eventually(n, func() error {
 		words := append(strings.Fields(arguments), "--config", n.scope.Config())
 		cmd := exec.CommandContext(n.ctx, p.file("cniscope"), words...)
-		out, err := cmd.CombinedOutput()
+		out, _ := cmd.CombinedOutput() // the exit code is the process's state
 		for _, pattern := range patterns {
 			if !regexp.MustCompile(pattern).Match(out) {
-				return fmt.Errorf("%s: cniscope %s does not say %q: %v: %s", p, arguments, pattern, err, out)
+				return fmt.Errorf("%s: cniscope %s does not say %q (%s): %s", p, arguments, pattern, cmd.ProcessState, out)
 			}
 		}
 		return nil
