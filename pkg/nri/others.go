@@ -18,9 +18,10 @@ type Other struct {
 
 // awaited are sandboxes.
 type awaited struct {
-	mu   sync.Mutex
-	seen map[string]*looks
-	done map[string]bool // before they were awaited
+	mu      sync.Mutex
+	seen    map[string]*looks
+	done    map[string]bool // before they were awaited
+	looking bool
 }
 
 const (
@@ -32,7 +33,8 @@ const (
 // looks at plugins, which the runtime calls one after another.
 type looks struct {
 	n       int
-	late    bool
+	delayed bool // its report is late
+	late    bool // looks saw that
 	plugins map[uint32]*looked
 }
 
@@ -68,27 +70,51 @@ func (p *Plugin) await(id string, after time.Duration) {
 	} else if after == 0 {
 		return
 	}
-	time.AfterFunc(after, func() { p.look(id, l, after) })
-}
-
-func (p *Plugin) look(id string, l *looks, again time.Duration) {
-	awaits := func() bool { return p.awaited.seen[id] == l && l.n < looksMax }
-	p.awaited.mu.Lock()
-	waits := awaits()
-	p.awaited.mu.Unlock()
-	if !waits {
+	if after == 0 {
+		time.AfterFunc(0, func() { p.look(func(one *looks) bool { return one == l }) })
 		return
 	}
+	time.AfterFunc(after, func() { p.delayed(id, l) })
+}
+
+// delayed has the next look of all delayed sandboxes include this one.
+func (p *Plugin) delayed(id string, l *looks) {
+	a := &p.awaited
+	a.mu.Lock()
+	l.delayed = a.seen[id] == l
+	first := l.delayed && !a.looking
+	a.looking = a.looking || first
+	a.mu.Unlock()
+	if first {
+		p.lookAgain()
+	}
+}
+
+func (p *Plugin) lookAgain() {
+	a := &p.awaited
+	a.mu.Lock()
+	a.looking = false
+	for _, l := range a.seen {
+		a.looking = a.looking || l.delayed && l.n < looksMax
+	}
+	again := a.looking
+	a.mu.Unlock()
+	if again {
+		p.look(func(l *looks) bool { return l.delayed })
+		time.AfterFunc(awaitedAfter, p.lookAgain)
+	}
+}
+
+// look is one for all sandboxes that want it.
+func (p *Plugin) look(wants func(*looks) bool) {
 	now := p.others()
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
-	if !awaits() {
-		return
-	}
-	l.add(now)
-	if again != 0 {
-		l.late = true
-		time.AfterFunc(again, func() { p.look(id, l, again) })
+	for _, l := range p.awaited.seen {
+		if wants(l) && l.n < looksMax {
+			l.add(now)
+			l.late = l.delayed
+		}
 	}
 }
 
