@@ -70,7 +70,7 @@ func TestAFailedCallIsLookedInto(t *testing.T) {
 
 	s.run("ip", "link", "add", bridge, "type", "bridge")
 	s.run("ip", "addr", "add", other, "dev", bridge)
-	fails("bridge-has-another-address", []string{differs, bridge + " has " + other + " and no port"}, "run ip link delete "+bridge+": it has no port")
+	fails("bridge-has-another-address", []string{differs, bridge + " has " + other + " and no port"}, "run ip link delete "+bridge+", because this bridge has no port")
 	s.run("ip", "link", "delete", bridge)
 	s.add(rig.PodOptions{}, false)
 

@@ -253,7 +253,7 @@ func slowIncidents(n *standin.Node) []incident {
 			stop := answers(s, func() { _ = listens(apiServer) }, http.StatusOK)
 			return func() { stop(); end() }
 		},
-		cause: "plugin_error", says: []string{"API client timeout exceeded", "plugin cilium-cni waited for "}, remedy: "delete that pod",
+		cause: "plugin_error", says: []string{"API client timeout exceeded", "plugin cilium-cni waited for "}, remedy: "delete its pod",
 	}, {
 		id: "ovs-database-overloaded", chain: []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost}})},
 		cause: "behind_agent", says: []string{"waited for vs-db (", "CPU", "through vs-agent"}, remedy: "perf record",
