@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/hex"
 	"log/slog"
 	"time"
 
@@ -33,7 +32,7 @@ func (l latecomers) take(result pipeline.Result) {
 func (l latecomers) tell(c *pipeline.Connected) {
 	fields := []any{
 		"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", l.node, "after", text.Round(time.Duration(c.At - c.End)),
-		"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
+		"local", c.Local, "remote", c.Remote, traced(c.ID),
 	}
 	if v := c.Verdict; v != nil {
 		fields = append(fields, "verdict", v.Says, "cause", v.Cause)

@@ -8,8 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -55,6 +59,24 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 	harness.Says(t, text.String(), `msg="log lines were left out" text="events were lost" left_out=`)
+}
+
+// A backend has no trace of zeros.
+func TestALineNamesAKeptTrace(t *testing.T) {
+	for id, want := range map[string]string{"": "", "0102030405060708090a0b0c0d0e0f10": " trace_id=0102030405060708090a0b0c0d0e0f10"} {
+		var text bytes.Buffer
+		out := newLogFile(&text)
+		s := &pipeline.Started{}
+		s.Verdict = &judge.Verdict{Remedy: "wait"}
+		if id != "" {
+			s.ID = harness.Must(oteltrace.TraceIDFromHex(id))(t)
+		}
+		lines{log: out.logger("text")}.started(s)
+		out.close(nil)
+		if !strings.HasSuffix(text.String(), "remedy=wait"+want+"\n") {
+			t.Error(text.String())
+		}
+	}
 }
 
 // What ends the program is said, whatever was said before.

@@ -1,10 +1,11 @@
 package node
 
 import (
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -78,8 +79,7 @@ func (l lines) calls(r *pipeline.Judged) {
 			fields = append(fields, "most", fmt.Sprintf("%s: %s", text.Round(c.Parts[0].Time), c.Parts[0]))
 		}
 		if r.Judgement.Keep {
-			id := r.IDs[call]
-			fields = append(fields, "trace_id", hex.EncodeToString(id[:]))
+			fields = append(fields, traced(r.IDs[call]))
 		}
 		l.log.Warn(message, fields...)
 	}
@@ -100,7 +100,7 @@ func (l lines) hung(f *pipeline.Hung) {
 	if f.Polls != "" {
 		fields = append(fields, "polls", f.Polls)
 	}
-	l.log.Warn("CNI call hangs", append(fields, "trace_id", hex.EncodeToString(f.ID[:]))...)
+	l.log.Warn("CNI call hangs", append(fields, traced(f.ID))...)
 }
 
 func (l lines) after(a *pipeline.After) {
@@ -108,7 +108,7 @@ func (l lines) after(a *pipeline.After) {
 		return
 	}
 	l.log.Warn("work behind an ADD", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", l.node, "verdict", a.Says,
-		"trace_id", hex.EncodeToString(a.ID[:]))
+		traced(a.ID))
 }
 
 func (l lines) started(s *pipeline.Started) {
@@ -118,7 +118,7 @@ func (l lines) started(s *pipeline.Started) {
 	}
 	if v := s.Verdict; v != nil {
 		l.log.Warn(message, "pod", s.Pod.Namespace+"/"+s.Pod.Name, "node", l.node, "took", text.Round(s.Took),
-			"verdict", v.Says, "cause", v.Cause, "remedy", v.Remedy, "trace_id", hex.EncodeToString(s.ID[:]))
+			"verdict", v.Says, "cause", v.Cause, "remedy", v.Remedy, traced(s.ID))
 	}
 }
 
@@ -132,7 +132,7 @@ func (l lines) outage(o *pipeline.Outage) {
 	if a := judge.Outage(o.Outage); a.What != "" {
 		fields = append(fields, "verdict", a.Says, "cause", a.What)
 	}
-	l.log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
+	l.log.Warn("the node's network was not ready", append(fields, traced(o.ID))...)
 }
 
 func (l lines) Event(e event.Event) {
@@ -154,4 +154,12 @@ func (l lines) Event(e event.Event) {
 		}
 		l.log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
 	}
+}
+
+// traced is empty, which handlers leave out, without a kept trace.
+func traced(id oteltrace.TraceID) slog.Attr {
+	if !id.IsValid() {
+		return slog.Attr{}
+	}
+	return slog.String("trace_id", id.String())
 }

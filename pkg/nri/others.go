@@ -34,7 +34,7 @@ const (
 type looks struct {
 	n       int
 	delayed bool // its report is late
-	late    bool // looks saw that
+	late    bool
 	plugins map[uint32]*looked
 }
 
@@ -77,7 +77,6 @@ func (p *Plugin) await(id string, after time.Duration) {
 	time.AfterFunc(after, func() { p.delayed(id, l) })
 }
 
-// delayed has the next look of all delayed sandboxes include this one.
 func (p *Plugin) delayed(id string, l *looks) {
 	a := &p.awaited
 	a.mu.Lock()
@@ -105,7 +104,6 @@ func (p *Plugin) lookAgain() {
 	}
 }
 
-// look is one for all sandboxes that want it.
 func (p *Plugin) look(wants func(*looks) bool) {
 	now := p.others()
 	p.awaited.mu.Lock()
