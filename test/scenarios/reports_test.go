@@ -205,7 +205,7 @@ func TestATeardownThatWaits(t *testing.T) {
 		deadline                         bool
 	}{
 		{"teardown-waits-for-datastore", "datastore", datastore, "etcdctl --endpoints=" + datastore, "memory", false},
-		{"plugin-killed-at-deadline", "datastore", datastore, "restart what listens there", "memory", true},
+		{"plugin-killed-at-deadline", "datastore", datastore, "restart etcd or the proxy", "memory", true},
 		{"teardown-twin", "other", "127.0.6.45:9999", "'s log of that time", "etcd", false},
 	} {
 		t.Run(c.id, func(t *testing.T) {
