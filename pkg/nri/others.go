@@ -22,6 +22,7 @@ type awaited struct {
 	seen    map[string]*looks
 	done    map[string]bool // before they were awaited
 	looking bool
+	alone   bool // by the last look
 }
 
 const (
@@ -61,14 +62,15 @@ func (p *Plugin) await(id string, after time.Duration) {
 		return
 	}
 	l := a.seen[id]
+	if after == 0 && (l != nil || a.alone) {
+		return
+	}
 	if l == nil {
 		if len(a.seen) >= awaitedMax { // by failed sandboxes
 			clear(a.seen)
 		}
 		l = &looks{}
 		a.seen[id] = l
-	} else if after == 0 {
-		return
 	}
 	if after == 0 {
 		time.AfterFunc(0, func() { p.look(func(one *looks) bool { return one == l }) })
@@ -108,6 +110,7 @@ func (p *Plugin) look(wants func(*looks) bool) {
 	now := p.others()
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
+	p.awaited.alone = len(now) == 0
 	for _, l := range p.awaited.seen {
 		if wants(l) && l.n < looksMax {
 			l.add(now)

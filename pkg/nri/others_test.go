@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,4 +83,29 @@ func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 		harness.Equal(t, looks, 2, "looks after it was reported, and one before another is")
 		harness.Equal(t, p.take("ordinary").late, false, "late")
 	})
+}
+
+func TestOneLookServesABurst(t *testing.T) {
+	for name, plugins := range map[string][]Other{"beside a plugin": {{}}, "beside none": nil} {
+		synctest.Test(t, func(t *testing.T) {
+			looks := 0
+			p := New(Options{Plugins: func(int) []Other { looks++; return plugins }})
+			p.connected.Store(true)
+			want := 1 + 30
+			if plugins == nil {
+				want = 1 + 1
+			}
+			for i := range 30 {
+				p.Awake(fmt.Sprint(i))
+				synctest.Wait()
+				p.Await(fmt.Sprint(i))
+			}
+			time.Sleep(awaitedAfter)
+			synctest.Wait()
+			harness.Equal(t, looks, want, name)
+			for i := range 30 {
+				p.take(fmt.Sprint(i))
+			}
+		})
+	}
 }
