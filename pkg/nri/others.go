@@ -31,7 +31,7 @@ const (
 	looksMax     = 100
 )
 
-// looks at plugins, which the runtime calls one after another.
+// looks at plugins, called one after another.
 type looks struct {
 	n       int
 	delayed bool // its report is late
@@ -45,7 +45,7 @@ type looked struct {
 	wrote      bool
 }
 
-// Awake looks before Await.
+// Awake looks when the ADD begins.
 func (p *Plugin) Awake(id string) { p.await(id, 0) }
 
 // Await looks while a report is late.
@@ -73,7 +73,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 		a.seen[id] = l
 	}
 	if after == 0 {
-		time.AfterFunc(0, func() { p.look(func(one *looks) bool { return one == l }) })
+		go p.look(func(one *looks) bool { return one == l })
 		return
 	}
 	time.AfterFunc(after, func() { p.delayed(id, l) })
