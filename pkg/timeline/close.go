@@ -132,7 +132,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	if op.Running || op.Lost > 0 {
 		return
 	}
-	if slices.ContainsFunc(op.Calls, fell) {
+	if slices.ContainsFunc(op.Calls, unsuccessful) {
 		return
 	}
 	if begun {
@@ -152,7 +152,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	}
 }
 
-func fell(c *model.Call) bool {
+func unsuccessful(c *model.Call) bool {
 	return len(c.NeverRun) > 0 ||
 		slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() })
 }
