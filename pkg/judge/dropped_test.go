@@ -44,8 +44,8 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 		return event.Obstacle{Kind: event.ObstacleTable, Name: name, Option: "net.x", Used: 9, Limit: 9}
 	}
 	off := event.Obstacle{Kind: event.ObstacleSwitch, Name: "net.ipv4.ip_forward"}
-	asks := func(reason, place, whom string) event.Drop {
-		return event.Drop{Reason: reason, Place: place, Device: "eth1", Peer: whom, Count: 2, Neighbor: true}
+	asks := func(reason, place, peer string) event.Drop {
+		return event.Drop{Reason: reason, Place: place, Device: "eth1", Peer: peer, Count: 2, Neighbor: true}
 	}
 	guarded, answers := silent, asks("XDP", "do_xdp_generic", "fd00::1")
 	guarded.Guarded, answers.Back = true, true

@@ -156,7 +156,7 @@ func (l lines) Event(e event.Event) {
 	}
 }
 
-// traced is empty, which handlers leave out, without a kept trace.
+// traced is empty without a kept trace; handlers omit it.
 func traced(id oteltrace.TraceID) slog.Attr {
 	if !id.IsValid() {
 		return slog.Attr{}
