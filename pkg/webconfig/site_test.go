@@ -74,7 +74,8 @@ func (s *stage) ask(change func(*http.Request, *tls.Config)) string {
 	}
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+s.address+"/metrics", nil)
 	harness.Check(s, err)
-	config := &tls.Config{RootCAs: s.pool()}
+	// A server of TLS 1.3 refuses a certificate after the client's handshake, when the request's write may fail first.
+	config := &tls.Config{RootCAs: s.pool(), MaxVersion: tls.VersionTLS12}
 	if change != nil {
 		change(r, config)
 	}
@@ -124,7 +125,7 @@ func TestClientCertificates(t *testing.T) {
 	f.server(a, time.Hour)
 	s := newStage(f, mutual)
 	s.want("one of ours", "200", with(a.issue("prometheus", time.Hour)))
-	s.want("none", "certificate required", nil)
+	s.want("none", "handshake failure", nil)
 	s.want("one that has expired", "expired", with(a.issue("prometheus", -time.Hour)))
 	s.want("somebody else's", "unknown certificate authority", with(newAuthority(t).issue("prometheus", time.Hour)))
 }
