@@ -14,6 +14,7 @@ type Other struct {
 	event.Actor
 	Start       int64
 	Read, Wrote uint64
+	socket      uint64 // inode
 }
 
 // awaited are sandboxes.

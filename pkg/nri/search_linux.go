@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -22,7 +21,7 @@ type Search struct {
 
 	mu      sync.Mutex
 	runtime int
-	ends    map[uint64]uint64
+	at      map[uint64]uint64 // connections at the socket's path
 	found   []Other
 }
 
@@ -31,20 +30,20 @@ func NewSearch(socket string) *Search {
 	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
 }
 
-// List returns the living ones.
+// List returns the living ones that are connected.
 func (n *Search) List(runtime int) (living []Other) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ends, err := peer.AtSocket(n.base)
+	ends, at, err := peer.Connected(n.base)
 	if err != nil {
 		return nil
 	}
-	if runtime != n.runtime || !maps.Equal(ends, n.ends) {
-		n.runtime, n.ends = runtime, ends
-		n.search()
+	if runtime != n.runtime || !maps.Equal(at, n.at) {
+		n.runtime, n.at = runtime, at
+		n.search(ends)
 	}
 	for _, o := range n.found {
-		if procfs.Alive(int(o.PID), o.Start) {
+		if ends[o.socket] != 0 && procfs.Alive(int(o.PID), o.Start) {
 			o.Read, o.Wrote = procfs.Calls(int(o.PID))
 			living = append(living, o)
 		}
@@ -52,15 +51,16 @@ func (n *Search) List(runtime int) (living []Other) {
 	return living
 }
 
-func (n *Search) search() {
+func (n *Search) search(ends map[uint64]uint64) {
 	n.found = nil
-	var plugins []uint64 // at a socket of the runtime: a tenant's can have its name
+	clients, others := map[uint64]bool{}, map[uint64]bool{} // of the runtime's sockets: a tenant's can have its name
 	_ = procfs.Descriptors(n.runtime, func(_ int, target string) bool {
-		if end := n.ends[procfs.SocketIn(target)]; end != 0 {
-			plugins = append(plugins, end)
-		}
+		inode := procfs.SocketIn(target)
+		clients[n.at[inode]], others[ends[inode]] = true, true
 		return true
 	})
+	delete(clients, 0)
+	delete(others, 0)
 	pids, _ := n.pids()
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
@@ -79,11 +79,12 @@ func (n *Search) search() {
 		}
 		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 			inode := procfs.SocketIn(target)
-			if !slices.Contains(plugins, inode) && (name == "" || inode == 0) {
+			if !clients[inode] && (name == "" || !others[inode]) {
 				return true
 			}
 			n.found = append(n.found, Other{
 				Actor: event.Actor{PID: uint32(pid), Name: text.Clean(cmp.Or(name, s.Name), text.Bound)}, Start: s.Start,
+				socket: inode,
 			})
 			return false
 		})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -62,5 +64,24 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	_ = plugin.Wait()
 	if found := n.List(os.Getpid()); len(found) != 0 || searches != 3 {
 		t.Errorf("alone again: %v after %d searches", found, searches)
+	}
+}
+
+// A runtime that cut a plugin off has closed its end, also if the plugin runs on.
+func TestAPreinstalledPluginThatWasCutOffIsNotListed(t *testing.T) {
+	pair := harness.Must(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	runtime, theirs := os.NewFile(uintptr(pair[0]), "runtime"), os.NewFile(uintptr(pair[1]), "plugin")
+	plugin := exec.Command("sleep", "1000")
+	plugin.Env, plugin.ExtraFiles = []string{"NRI_PLUGIN_NAME=napper"}, []*os.File{theirs}
+	harness.Check(t, plugin.Start())
+	t.Cleanup(func() { _, _ = plugin.Process.Kill(), plugin.Wait() })
+	harness.Check(t, theirs.Close())
+	n := NewSearch("nri.sock")
+	if found := n.List(os.Getpid()); len(found) != 1 || found[0].Name != "napper" {
+		t.Errorf("connected: %v", found)
+	}
+	harness.Check(t, runtime.Close())
+	if found := n.List(os.Getpid()); len(found) != 0 {
+		t.Errorf("cut off: %v", found)
 	}
 }

@@ -39,17 +39,20 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// AtSocket returns pairs of inodes, the server's and its client's, of unix sockets whose path has that base.
-func AtSocket(base string) (ends map[uint64]uint64, err error) {
-	ends = map[uint64]uint64{}
+// Connected returns other ends of unix sockets by inode, and those whose path has that base.
+func Connected(base string) (ends, at map[uint64]uint64, err error) {
+	ends, at = map[uint64]uint64{}, map[uint64]uint64{}
 	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {
 		attributes, err := s.attributes()
-		if other, _ := otherIn(attributes); other != 0 && path.Base(nameIn(attributes[0].Data)) == base {
+		if other, _ := otherIn(attributes); other != 0 {
 			ends[uint64(s.inode)] = uint64(other)
+			if path.Base(nameIn(attributes[0].Data)) == base {
+				at[uint64(s.inode)] = uint64(other)
+			}
 		}
 		return err
 	})
-	return ends, err
+	return ends, at, err
 }
 
 // Streams returns other ends of unix and TCP sockets by inode, in our network namespace.
