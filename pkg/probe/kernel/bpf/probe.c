@@ -365,6 +365,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	read_args(task, s);
 	if (maybe)
 		scan_env(task, s);
+	if (maybe && !s->found && !p && !start)
+		start = begin_start(task);
 	hold(); /* not earlier: until Linux 6.15 a held program may not call a global function, as these do */
 	if (start && !(maybe && s->found))
 		run_start(task, start, &s->event, s->off);
