@@ -25,11 +25,11 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Build compiles the program into dir, statically as for a release.
-func Build(ctx context.Context, dir string, tags ...string) (string, error) {
+// Build compiles the program into dir, statically as for a release, with more flags of go build.
+func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	file := filepath.Join(dir, "cniscope")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", file,
-		"github.com/cniscope/cniscope/plugin/cniscope")
+	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/cniscope/cniscope/plugin/cniscope")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building cniscope: %w\n%s", err, out)

@@ -1,5 +1,3 @@
-//go:build profile
-
 package main
 
 import (
@@ -13,8 +11,7 @@ import (
 	"syscall"
 )
 
-// init profiles into CNISCOPE_PROFILE from one SIGUSR2 to the next, with the build tag profile (make bench
-// BENCH_ONLY=profile).
+// init profiles into CNISCOPE_PROFILE from one SIGUSR2 to the next (make bench BENCH_ONLY=profile).
 func init() {
 	dir := os.Getenv("CNISCOPE_PROFILE")
 	if dir == "" {
