@@ -60,7 +60,7 @@ baseline asks the running cniscope, or reads the file that the last cniscope lef
 			case to != "":
 				return exportBaseline(cmd.OutOrStdout(), d.Foreign(), to)
 			case format == "json":
-				return indented(cmd.OutOrStdout(), newBaselineDocument(d.Book()))
+				return command.Indented(cmd.OutOrStdout(), newBaselineDocument(d.Book()))
 			}
 			return newBaselineDocument(d.Book()).text(cmd.OutOrStdout())
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/test/harness"
@@ -56,7 +57,7 @@ pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
 func TestDocumentOfBaseline(t *testing.T) {
 	for name, d := range map[string]*baseline.Document{"nothing": (&baseline.Book{}).Document(), "some": knownUsual(), "another node's": knownUsual().Foreign()} {
 		var out bytes.Buffer
-		harness.Check(t, indented(&out, newBaselineDocument(d.Book())))
+		harness.Check(t, command.Indented(&out, newBaselineDocument(d.Book())))
 		valid(t, schema(t, "baseline"), name, out.Bytes())
 		if strings.Contains(out.String(), "null") {
 			t.Errorf("%s: null in %s", name, out.String())

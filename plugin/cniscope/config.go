@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
@@ -55,14 +56,14 @@ The exit code is 1 if the file is invalid; with --strict also if there is a warn
 			o, err := source.Load()
 			out := cmd.OutOrStdout()
 			if err != nil && format == "json" {
-				err = errors.Join(err, indented(out, newConfigDocument(file, problems(err), nil, nil)))
+				err = errors.Join(err, command.Indented(out, newConfigDocument(file, problems(err), nil, nil)))
 			}
 			if err != nil {
 				return err
 			}
 			warnings := source.Warnings(cmd.Context(), o)
 			if format == "json" {
-				err = indented(out, newConfigDocument(file, nil, warnings, o.Changes(source.Base)))
+				err = command.Indented(out, newConfigDocument(file, nil, warnings, o.Changes(source.Base)))
 				return cmp.Or(err, strictly(strict, file, warnings))
 			}
 			for _, w := range warnings {
@@ -113,7 +114,7 @@ of another operating system, the environment is ignored.`,
 				return err
 			}
 			if format == "json" {
-				return indented(cmd.OutOrStdout(), newConfigDocument(source.Path, nil, nil, o.All()))
+				return command.Indented(cmd.OutOrStdout(), newConfigDocument(source.Path, nil, nil, o.All()))
 			}
 			fmt.Fprint(cmd.OutOrStdout(), o.TOML())
 			return nil

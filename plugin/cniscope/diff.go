@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
 )
@@ -42,7 +43,7 @@ differences. For limits in CI, run "cniscope show --help".`,
 			}
 			c := show.Compare(samples[0], samples[1])
 			if o.format == "json" {
-				return indented(cmd.OutOrStdout(), c)
+				return command.Indented(cmd.OutOrStdout(), c)
 			}
 			return show.Differences(cmd.OutOrStdout(), c, o.look(cmd.OutOrStdout()))
 		},

@@ -99,7 +99,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	}
 	report := doctor.Examine(cmd.Context(), ask)
 	if f.format == "json" {
-		err = indented(cmd.OutOrStdout(), newDoctorDocument(report))
+		err = command.Indented(cmd.OutOrStdout(), newDoctorDocument(report))
 	} else {
 		err = report.Text(marked(cmd))
 	}
@@ -175,7 +175,7 @@ func (f doctorFlags) waited(cmd *cobra.Command, o doctor.Options) error {
 
 func (f doctorFlags) ready(out io.Writer, gate doctor.Gate, took time.Duration) error {
 	if f.format == "json" {
-		return indented(out, map[string]any{"schema": "cniscope.dev/doctor-ready/v1", "ready": true, "waited_ns": took})
+		return command.Indented(out, map[string]any{"schema": "cniscope.dev/doctor-ready/v1", "ready": true, "waited_ns": took})
 	}
 	_, err := fmt.Fprintf(out, "%s is ready, after %s\n", gate.What, took.Round(time.Millisecond))
 	return err

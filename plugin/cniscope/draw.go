@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"iter"
 	"os"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
@@ -46,7 +46,7 @@ func (o showOptions) always() bool { return o.pod == "" && (o.html || o.summary 
 
 func (o showOptions) table(out io.Writer, s show.Statistics) error {
 	if o.format == "json" {
-		return indented(out, s)
+		return command.Indented(out, s)
 	}
 	return show.Table(out, s, o.look(out))
 }
@@ -70,13 +70,6 @@ func jsonLines(out io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error
 		}
 	}
 	return nil
-}
-
-func indented(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func (o showOptions) ofPod(operations iter.Seq[*tracepb.ResourceSpans]) iter.Seq[*tracepb.ResourceSpans] {

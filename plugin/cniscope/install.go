@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
@@ -115,7 +116,7 @@ func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root, format string) error {
 	out := cmd.OutOrStdout()
 	if dryRun && format == "json" {
-		return indented(out, newPlanDocument(plan))
+		return command.Indented(out, newPlanDocument(plan))
 	}
 	if dryRun {
 		if !plan.Changes() {
@@ -133,7 +134,7 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root, format 
 	}
 	plan.Notes = append(plan.Notes, more...)
 	if format == "json" {
-		return indented(out, newPlanDocument(plan))
+		return command.Indented(out, newPlanDocument(plan))
 	}
 	for _, s := range plan.Steps {
 		line := fmt.Sprintf("%-9s %s", s.Does, filepath.Join(root, s.Path))

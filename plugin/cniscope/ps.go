@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -38,7 +39,7 @@ ps asks the running cniscope, and needs root.`,
 				return pod != "" && c.Pod != pod || namespace != "" && c.Namespace != namespace
 			})
 			if format == "json" {
-				return indented(cmd.OutOrStdout(), psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)})
+				return command.Indented(cmd.OutOrStdout(), psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)})
 			}
 			return list(marked(cmd), calls)
 		},

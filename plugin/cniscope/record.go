@@ -66,7 +66,7 @@ the node.`,
 			}
 			if format == "json" {
 				to.Done = func(events, operations int) {
-					_ = indented(to.Out, recordDocument{"cniscope.dev/record/v1", to.Path, events, operations})
+					_ = command.Indented(to.Out, recordDocument{"cniscope.dev/record/v1", to.Path, events, operations})
 				}
 			}
 			if quiet {

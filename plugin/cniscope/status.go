@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
@@ -30,7 +31,7 @@ installed nor running.`,
 			}
 			if format == "json" {
 				o, _ := file.load() // else the node has no name
-				err = indented(cmd.OutOrStdout(), statusDocument{"cniscope.dev/status/v1", o.Resource.Node, s})
+				err = command.Indented(cmd.OutOrStdout(), statusDocument{"cniscope.dev/status/v1", o.Resource.Node, s})
 			} else {
 				err = tell(cmd.OutOrStdout(), s)
 			}

@@ -48,7 +48,7 @@ For many nodes, run kubectl cniscope top.`,
 			}
 			d := newTopDocument(found, now.Add(-since))
 			if format == "json" {
-				return indented(cmd.OutOrStdout(), d)
+				return command.Indented(cmd.OutOrStdout(), d)
 			}
 			return d.text(marked(cmd), now)
 		},

@@ -107,7 +107,7 @@ func (w why) run(ctx context.Context, out io.Writer, name string) error {
 		return w.unknown(ctx, r, name, found.Since)
 	}
 	if w.format == "json" {
-		return indented(out, whyDocument{"cniscope.dev/why/v1", found.Since, found.Operations, append([]control.Call{}, calls...)})
+		return command.Indented(out, whyDocument{"cniscope.dev/why/v1", found.Since, found.Operations, append([]control.Call{}, calls...)})
 	}
 	for i, l := range found.Operations {
 		over := func(later control.Line) bool { return later.Sandbox == l.Sandbox && later.TraceID == l.TraceID }

@@ -94,11 +94,11 @@ func (r *recording) once(cmd *cobra.Command, o cluster.Once, pod string, doctor 
 	if o.Image == "" {
 		o.Image = c.Image(cmd.Context(), r.home)
 	}
-	if o.Image == "" && !released.MatchString(build()) {
+	if o.Image == "" && !released.MatchString(thisBuild().Version) {
 		return command.Usagef("this build, %s, has no published image, and no pod of cniscope was found: set --image "+
-			"to an image that the node can pull", build())
+			"to an image that the node can pull", thisBuild().Version)
 	}
-	o.Image = cmp.Or(o.Image, "ghcr.io/cniscope/cniscope:"+build())
+	o.Image = cmp.Or(o.Image, "ghcr.io/cniscope/cniscope:"+thisBuild().Version)
 	out := cmd.ErrOrStderr()
 	fmt.Fprintf(out, "starting cniscope on %s, image %s\n", o.Node, o.Image)
 	reader, stop, err := c.Start(cmd.Context(), o)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
@@ -46,16 +47,9 @@ func document(answer []byte, to any) error {
 	return nil
 }
 
-func indented(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
 func (o *options) print(cmd *cobra.Command, d any, text func(io.Writer) error) error {
 	if o.format == "json" {
-		return indented(cmd.OutOrStdout(), d)
+		return command.Indented(cmd.OutOrStdout(), d)
 	}
 	out := cmd.OutOrStdout()
 	return text(show.Writer(out, terminal.ASCII(os.Getenv), terminal.Colors(o.color, out, os.Getenv)))

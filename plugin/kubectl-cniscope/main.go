@@ -83,7 +83,7 @@ The nodes are queried concurrently. If a node does not answer, its name is print
 answers of the others, and the exit code is 3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       thisBuild().String(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")

@@ -138,7 +138,7 @@ func (o *options) connect() (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
-	config.UserAgent = "kubectl-cniscope/" + build()
+	config.UserAgent = "kubectl-cniscope/" + thisBuild().Version
 	return cluster.New(config)
 }
 
