@@ -146,7 +146,7 @@ func count(least, most int64, unit string) value {
 }
 
 func duration(least, most time.Duration) value {
-	possible := short(least) + " to " + short(most)
+	possible := text.Short(least) + " to " + text.Short(most)
 	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s`, possible)
 	return simple(func(v any) (time.Duration, *Problem) {
 		s, ok := v.(string)
@@ -164,18 +164,7 @@ func duration(least, most time.Duration) value {
 			return 0, wrong(remedy, "%s is out of range", quoted(s))
 		}
 		return d, nil
-	}, func(d time.Duration) string { return quote(short(d)) }, possible, `{"$ref": "#/definitions/duration"}`)
-}
-
-// short returns 10m, not 10m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
+	}, func(d time.Duration) string { return quote(text.Short(d)) }, possible, `{"$ref": "#/definitions/duration"}`)
 }
 
 func size(least, most int64, powerOfTwo bool) value {

@@ -87,7 +87,7 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 		return "the listening process accepts no connection"
 	case fact.Answers:
 		if waits := waiting(f, a); len(waits) > 0 {
-			return fact.Sayf("it accepts connections, but does not answer %s", plural(len(waits), "call"))
+			return fact.Sayf("it accepts connections, but does not answer %s", text.Count(len(waits), "call"))
 		}
 	}
 	return ""
@@ -116,7 +116,7 @@ func shown(f *fact.Facts, a fact.Agent) (said []string) {
 	}
 	if s := a.Known; s != nil && s.Failures > 0 {
 		said = append(said, fact.Sayf("cniscope: %s failed there since %s, the last at %s: %s",
-			plural(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
+			text.Count(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
 	} else if s != nil && !s.Answered.IsZero() {
 		said = append(said, fact.Sayf("cniscope: %s, process %d, answered last at %s", s.Name, int(s.PID), stamp(s.Answered)))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
@@ -99,7 +100,7 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
-	calls := plural(len(failed), "CNI "+last.Command)
+	calls := text.Count(len(failed), "CNI "+last.Command)
 	if last.Network != "" {
 		calls = fact.Sayf("%s of network %s", calls, last.Network)
 	}

@@ -103,7 +103,7 @@ func empty(f *fact.Facts) []string {
 		names = append(names, strconv.Quote(name))
 	}
 	return []string{fact.Sayf("%s ignores %s (it reads .conf, .conflist, .json): ", f.Runtime.Value.Called(),
-		plural(len(names), "file")) + fact.List(names)}
+		text.Count(len(names), "file")) + fact.List(names)}
 }
 
 func order(f *fact.Facts) []string {
@@ -353,7 +353,7 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 		}
 		var tables []string
 		for table, n := range chains {
-			tables = append(tables, fact.Sayf("%s: %s of it", table, plural(n, "chain")))
+			tables = append(tables, fact.Sayf("%s: %s of it", table, text.Count(n, "chain")))
 		}
 		slices.Sort(tables)
 		evidence = append(evidence, tables...)

@@ -9,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func obstacles(f *fact.Facts) (all []event.Obstacle) {
@@ -87,7 +88,7 @@ func drops(o event.Obstacle) Finding {
 		finding.Level = Note
 		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
 			o.Name)
-		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, plural(o.Chain.Rules, "rule"))}
+		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, text.Count(o.Chain.Rules, "rule"))}
 		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + judge.Accept(o.Chain)}
 	}
 	return finding

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Held finds what sandboxes hold, which of them exist, and the plugins' directories.
@@ -54,7 +55,7 @@ func (s Stuck) Says() string {
 		return ""
 	}
 	return fact.Sayf("%s cannot be stopped: DEL needs the configuration of network %s, which is gone",
-		plural(len(sandboxes), "sandbox", "sandboxes"), fact.List(networks))
+		text.Count(len(sandboxes), "sandbox", "sandboxes"), fact.List(networks))
 }
 
 // Remedy has a command for each network.
@@ -85,7 +86,7 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	finding := Finding{
 		Level: Warning,
 		Summary: fact.Sayf("%s without a sandbox (an ADD without DEL), the oldest for %s",
-			plural(len(leaked), "network attachment"),
+			text.Count(len(leaked), "network attachment"),
 			age(l.Time.Sub(oldest.Since))),
 	}
 	var files []string
@@ -187,7 +188,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 		Level: Warning,
 		Summary: fact.Sayf("%s of network %s leased to removed sandboxes by host-local, of %d in all that it leased; "+
 			"the oldest for %s",
-			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
+			text.Count(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
 			age(l.Time.Sub(leaked[0].Since))),
 	}
 	var files []string
@@ -240,7 +241,7 @@ func leakAge(f *fact.Facts) time.Duration { return cmp.Or(f.Options.Leak, leak.A
 func age(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
-		return plural(int(d/(24*time.Hour)), "day")
+		return text.Count(int(d/(24*time.Hour)), "day")
 	case d >= time.Hour:
 		return d.Round(time.Minute).String()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const (
@@ -58,7 +59,7 @@ func troubleOf(c fact.Container, now time.Time) string {
 			return "" // an installer
 		}
 		if c.Restarts > 0 {
-			return fact.Sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
+			return fact.Sayf("fails again and again: exit code %d, %s", int(c.ExitCode), text.Count(c.Restarts, "restart"))
 		}
 		return fact.Sayf("exited with %d", int(c.ExitCode))
 	case "created", "unknown":
@@ -84,5 +85,5 @@ func evidenceOf(c fact.Container) string {
 	} else if !c.Started.IsZero() {
 		parts = append(parts, "since "+stamp(c.Started))
 	}
-	return strings.Join(append(parts, plural(c.Restarts, "restart")), ", ")
+	return strings.Join(append(parts, text.Count(c.Restarts, "restart")), ", ")
 }

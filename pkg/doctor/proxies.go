@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
@@ -86,7 +87,7 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, c := range f.Containers.Value {
 		if c.Proxy && c.SandboxReady {
 			evidence = append(evidence, fact.Sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State,
-				plural(c.Restarts, "restart")))
+				text.Count(c.Restarts, "restart")))
 		}
 	}
 	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
@@ -184,7 +185,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	var evidence []string
 	for table, chains := range byTable {
 		slices.Sort(chains)
-		evidence = append(evidence, fact.Sayf("%s: %s, as %s", table, plural(len(chains), "chain"), fact.List(chains)))
+		evidence = append(evidence, fact.Sayf("%s: %s, as %s", table, text.Count(len(chains), "chain"), fact.List(chains)))
 	}
 	slices.Sort(evidence)
 	if ipvs {

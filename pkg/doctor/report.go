@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Level is the severity of a finding.
@@ -148,24 +150,14 @@ func (r Report) Summary() string {
 	said := "healthy"
 	switch {
 	case findings > 0:
-		said = plural(findings, "finding")
+		said = text.Count(findings, "finding")
 	case unchecked > 0:
 		said = "nothing found"
 	}
 	if unchecked > 0 {
-		said += ", " + plural(unchecked, "check") + " could not be made"
+		said += ", " + text.Count(unchecked, "check") + " could not be made"
 	}
 	return said
-}
-
-func plural(n int, what string, more ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case len(more) > 0:
-		return fmt.Sprintf("%d %s", n, more[0])
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 var marks = map[Level]string{Problem: "✗", Warning: "!", Note: "·"}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Differences writes a comparison.
@@ -31,9 +33,9 @@ func (k KindCompared) sentence() string {
 	word := string(k.Word)
 	switch k.Word {
 	case Appeared:
-		return fmt.Sprintf("appeared: none → %s, median %s", plural(k.B.Calls, "call"), inMS(k.B.Time))
+		return fmt.Sprintf("appeared: none → %s, median %s", text.Count(k.B.Calls, "call"), inMS(k.B.Time))
 	case Vanished:
-		return fmt.Sprintf("vanished: %s → none", plural(k.A.Calls, "call"))
+		return fmt.Sprintf("vanished: %s → none", text.Count(k.A.Calls, "call"))
 	case Unclear:
 		word += " to tell"
 	case Same:
@@ -42,7 +44,7 @@ func (k KindCompared) sentence() string {
 		}
 	}
 	return fmt.Sprintf("%s: median %s%s → %s%s  ×%s  (%d → %s)", word, inMS(k.A.Time), k.A.precision(),
-		inMS(k.B.Time), k.B.precision(), ratio(k.Ratio), k.A.Calls, plural(k.B.Calls, "call"))
+		inMS(k.B.Time), k.B.precision(), ratio(k.Ratio), k.A.Calls, text.Count(k.B.Calls, "call"))
 }
 
 func (s Side) precision() string {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -91,7 +91,7 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 		all = append(all, crossing(call, "max-call", by))
 	}
 	if ran, most := commands(call); l.Commands != nil && ran > *l.Commands {
-		by := fmt.Sprintf("ran %s, more than %d", plural(ran, "command"), *l.Commands)
+		by := fmt.Sprintf("ran %s, more than %d", text.Count(ran, "command"), *l.Commands)
 		if most != "" {
 			by += ": " + most
 		}
@@ -127,7 +127,7 @@ func commands(call *node) (ran int, most string) {
 		}
 	})
 	if most != "" {
-		most = most + " " + plural(counts[most], "time")
+		most = most + " " + text.Count(counts[most], "time")
 	}
 	return max(ran, int(call.number(attr.CommandsKey))), most
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -229,7 +229,7 @@ func (p *page) More() int { return p.problems - len(p.Problems) }
 
 func (p *page) Counts() string {
 	return fmt.Sprintf("%s of %s: %d failed, %d slow",
-		plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
+		text.Count(p.all, "call"), text.Count(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
 func (p *page) Origin() []string {
@@ -244,7 +244,7 @@ func (p *page) Origin() []string {
 	all := []string{first.Format(time.DateTime) + " to " + until + " UTC"}
 	switch where := slices.Sorted(maps.Keys(p.origin)); {
 	case len(where) > 1:
-		all = append(all, plural(len(where), "node"))
+		all = append(all, text.Count(len(where), "node"))
 	case where[0] != "":
 		all = append(all, where[0])
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const restLeast = 0.01
@@ -58,7 +60,7 @@ func (p *page) Spent() *spent {
 		for _, l := range few {
 			sum += l.Share
 		}
-		s.Few = &fewCauses{fmt.Sprintf("%s, %s together", plural(more, "more cause"), share(sum)), few}
+		s.Few = &fewCauses{fmt.Sprintf("%s, %s together", text.Count(more, "more cause"), share(sum)), few}
 		s.Lost = s.Lost[:causesFirst]
 	}
 	return s

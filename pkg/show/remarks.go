@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -42,7 +42,7 @@ func (n *node) remarks() (all []string) {
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
-		return n.named() + "  " + plural(int(n.number(attr.ChangesKey)), "change")
+		return n.named() + "  " + text.Count(int(n.number(attr.ChangesKey)), "change")
 	case attr.KindRequest:
 		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey,
 			attr.ErrnoKey, attr.RequestMessageKey)
@@ -75,7 +75,7 @@ func (n *node) evidence() string {
 		said = "unconfirmed, periodic"
 	}
 	if others := int(n.number(attr.OtherCallsKey)); others > 0 {
-		said += ": for this or " + plural(others, "other call")
+		said += ": for this or " + text.Count(others, "other call")
 	}
 	return said
 }

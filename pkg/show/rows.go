@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -175,7 +175,7 @@ func (p *page) call(call *node, resource attrs) *pageCall {
 		c.Slow = "more than " + call.ms(attr.SlowThresholdMSKey).String()
 	}
 	if n := call.number(attr.SlowCommandsKey); n > 0 {
-		c.SlowCommands = plural(int(n), "slow command")
+		c.SlowCommands = text.Count(int(n), "slow command")
 	}
 	for _, name := range list(call.attrs[attr.NeverRunKey]) {
 		c.NeverRun = append(c.NeverRun, name+" "+call.text(attr.CNICommandKey))

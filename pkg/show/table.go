@@ -7,15 +7,17 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Table writes statistics as text.
 func Table(w io.Writer, s Statistics, o Options) error {
 	p := &painter{Options: o}
 	p.printf("%s of %s, %s in all: %d failed, %d slow\n",
-		plural(s.Calls, "call"), plural(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
+		text.Count(s.Calls, "call"), text.Count(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
 	if s.Partial > 0 {
-		p.printf("%s\n", p.paint(yellow, fmt.Sprintf("incomplete: %s", plural(s.Partial, "call"))))
+		p.printf("%s\n", p.paint(yellow, fmt.Sprintf("incomplete: %s", text.Count(s.Partial, "call"))))
 	}
 	p.spent(s.Spent)
 	for _, kind := range s.Kinds {
@@ -95,7 +97,7 @@ func averaged(kind KindOfCall) bool {
 }
 
 func (p *painter) kindOfCall(kind KindOfCall) {
-	p.printf("\n%s  %s of %s", p.paint(bold, kind.Name), plural(kind.Count, "call"), plural(kind.Pods, "pod"))
+	p.printf("\n%s  %s of %s", p.paint(bold, kind.Name), text.Count(kind.Count, "call"), text.Count(kind.Pods, "pod"))
 	if kind.Failed > 0 {
 		p.printf("  %s", p.paint(red, fmt.Sprintf("✗ %d failed", kind.Failed)))
 	}
@@ -115,7 +117,7 @@ func (p *painter) kindOfCall(kind KindOfCall) {
 		}
 		some := ""
 		if s.Calls < kind.Count && s.By != "cause" {
-			some = "in " + plural(s.Calls, "call")
+			some = "in " + text.Count(s.Calls, "call")
 		}
 		p.statistic(column, "  "+s.Name, s, some)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -59,7 +59,7 @@ func (p *painter) more(n int, kinds map[bool]bool, longest time.Duration) {
 	if n == 1 {
 		format = "%s (%s), neither slow nor failed, lasted %s; --all draws it"
 	}
-	p.note(format, plural(n, "more call"), what, text.Round(longest))
+	p.note(format, text.Count(n, "more call"), what, text.Round(longest))
 }
 
 func (o Options) routine(call *node) bool {
@@ -88,7 +88,7 @@ func (p *painter) headline(call *node, resource attrs) {
 	}
 	for _, slow := range slowThings() {
 		if n := call.number(slow.key); n > 0 {
-			p.printf("  %s", p.paint(yellow, plural(int(n), slow.name)))
+			p.printf("  %s", p.paint(yellow, text.Count(int(n), slow.name)))
 		}
 	}
 	p.b.WriteByte('\n')
@@ -274,6 +274,6 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 	problems := p.b.String()
 	p.b.Reset()
 	p.printf("%s of %s: %d failed, %d slow\n%s\n",
-		plural(all, "call"), plural(pods.count(), "pod"), failed, slow, problems)
+		text.Count(all, "call"), text.Count(pods.count(), "pod"), failed, slow, problems)
 	return p.flush(w)
 }

@@ -89,6 +89,28 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
+// Short writes 10m, not 10m0s.
+func Short(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
+
+// Count returns a number with its noun, in the plural by an "s" unless others names it.
+func Count(n int, one string, others ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(others) > 0:
+		return fmt.Sprintf("%d %s", n, others[0])
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
 // Duration parses a duration such as "90m", "1d12h" or "2w". A day has 24 hours.
 func Duration(s string) (time.Duration, error) {
 	var sum time.Duration

@@ -22,6 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/replay"
 	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // released matches the versions that have an image.
@@ -48,7 +49,7 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 			case !ofNode || len(args) > 2 || len(args) == 2 && args[1] != fleet.Doctor:
 				return command.Usagef("debug needs node/NODE, and accepts -- doctor")
 			case r.length <= 0 || r.length > control.MaxRecord:
-				return command.Usagef("--for %s: want a duration up to %s", r.length, length(control.MaxRecord))
+				return command.Usagef("--for %s: want a duration up to %s", r.length, text.Short(control.MaxRecord))
 			case !path.IsAbs(once.ConfDir):
 				return command.Usagef("--conf-dir %s: want an absolute path of the node", once.ConfDir)
 			}
@@ -64,7 +65,7 @@ it at the end. If the connection breaks, the Job stops and removes itself. The i
 		}),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&r.length, "for", r.length, "how long to observe, up to "+length(control.MaxRecord))
+	flags.DurationVar(&r.length, "for", r.length, "how long to observe, up to "+text.Short(control.MaxRecord))
 	flags.StringVar(&pod, "pod", "", "only this pod: POD or NAMESPACE/POD")
 	flags.StringVar(&r.file, "file", "", "the recording; the page has its name with .html (default NODE.rec.gz)")
 	flags.BoolVar(&r.overwrite, "overwrite", false, "replace these files if they exist")

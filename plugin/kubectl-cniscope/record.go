@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/terminal"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func recordCmd(o *options) *cobra.Command {
@@ -35,7 +36,7 @@ kubelet retries a pod that fails. Start the recording and wait for the next atte
 		Args: cobra.RangeArgs(1, 2),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if r.length <= 0 || r.length > control.MaxRecord {
-				most := length(control.MaxRecord)
+				most := text.Short(control.MaxRecord)
 				return command.Usagef("--for %s: want a duration up to %s", cmd.Flag("for").Value, most)
 			}
 			if len(args) == 2 {
@@ -44,7 +45,7 @@ kubelet retries a pod that fails. Start the recording and wait for the next atte
 			return r.run(cmd, args[0])
 		}),
 	}
-	cmd.Flags().DurationVar(&r.length, "for", r.length, "how long to record, up to "+length(control.MaxRecord))
+	cmd.Flags().DurationVar(&r.length, "for", r.length, "how long to record, up to "+text.Short(control.MaxRecord))
 	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, or standard output (-) (default NAME.rec.gz)")
 	_ = cmd.Flags().MarkHidden("output")
 	cmd.Flags().BoolVar(&r.overwrite, "overwrite", false, "replace the file if it exists")
@@ -98,7 +99,7 @@ func (r *recording) from(cmd *cobra.Command, c *cluster.Cluster, reader cluster.
 ) error {
 	return r.write(cmd, func(out io.Writer) error {
 		out = &first{out, func() {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s on %s for %s; Ctrl-C ends it\n", begun, reader.Node, length(r.length))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s on %s for %s; Ctrl-C ends it\n", begun, reader.Node, text.Short(r.length))
 		}}
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()

@@ -93,7 +93,7 @@ func (d topDocument) text(out io.Writer, about string) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s pod setups and teardowns in the last %s were slow, failed or hung, on %s of %s (%s)\n",
-		digest.Number(d.Problems), digest.Number(d.Operations), length(d.Since), digest.Number(len(d.ByNode)),
+		digest.Number(d.Problems), digest.Number(d.Operations), text.Short(d.Since), digest.Number(len(d.ByNode)),
 		digest.Count(d.Nodes.Answered, "node"), about)
 	if d.Problems > 0 {
 		table(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
@@ -120,14 +120,4 @@ func where(l control.Line) string {
 		pod = l.Namespace + "/" + l.Pod
 	}
 	return fmt.Sprintf("%s on %s", pod, l.Node)
-}
-
-func length(d time.Duration) string {
-	said := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(said, zero) {
-			said = strings.TrimSuffix(said, zero[1:])
-		}
-	}
-	return said
 }
