@@ -148,7 +148,7 @@ test-rig: tools tools-older tools-jaeger tools-promtool tools-helm debian-test #
 .PHONY: test-long
 test-long: ## what takes too long for .ci/run: kernels, a Kubernetes node, Windows, a release, fuzzing, soak (root; an hour and a half)
 	@test/steps.sh 'kernels: $(SUB) test-kernels &' 'release: $(SUB) test-release' 'fuzzing: $(SUB) fuzz-explore FUZZTIME=5s' \
-		'fuzzing of ETL: $(SUB) fuzz-etl' 'kernels: $(SUB) test-kernels' 'kubernetes: test/own.sh $(SUB) test-kubernetes' \
+		'fuzzing of ETL: $(SUB) fuzz-etl' 'functions: test/own.sh $(SUB) test-functions' 'kernels: $(SUB) test-kernels' 'kubernetes: test/own.sh $(SUB) test-kubernetes' \
 		'soak: test/own.sh $(SUB) test-soak' 'windows: test/own.sh $(SUB) test-windows'
 	@# Fuzzing finds by chance, perhaps in code that a change did not touch: nothing that the change must fix.
 	@if [ -d .cache/findings ]; then echo "fuzzing found these inputs; report them:"; find .cache/findings -type f; fi
@@ -166,7 +166,7 @@ test-all: IO := whole
 test-all: STARTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-delays test-tenants test-overload test-drops test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-slow test-stories race test-release test-packages test-install test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-delays test-functions test-tenants test-overload test-drops test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
@@ -198,6 +198,11 @@ POINTS ?= 20
 test-delays: tools ## delay DELAYS (40) sandboxes at random places of their start (SEED=N: those of an earlier run): cause and name are right each time (root)
 	CNISCOPE_TEST_POINTS=$(DELAYS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomDelaysOfAStart$$' -count=1 -timeout 20m -v
 DELAYS ?= 40
+
+.PHONY: test-functions
+test-functions: tools ## lose 2 s at POINTS (40) random functions of a Go agent or plugin (SEED=N: those of an earlier run): 95 % are named, none wrongly (root)
+	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomFunctions$$' -count=1 -timeout 40m -v
+test-functions: POINTS = 40
 
 .PHONY: test-stops
 test-stops: tools ## stop, trace and freeze a plugin, an agent and a lock's holder TIMES (30) times each: the verdict says so (root)

@@ -97,7 +97,6 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent returns nil beyond the limit.
 func (as *Agents) agent(process event.Process) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -190,6 +189,9 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.work
+		if b.Socket != "" && c.socket == b.Socket {
+			w.Stack, w.Perhaps = b.Stack, b.Shared
+		}
 		if !w.known {
 			w.cpu, w.known = b.CPU, true
 		}
@@ -213,7 +215,6 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// killed records what killed the agent, before its end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {

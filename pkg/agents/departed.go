@@ -10,7 +10,6 @@ import (
 // departedMax bounds exited agents, stored for late reports of the reason and for their successors.
 const departedMax = 16
 
-// departed are agents that exited while called, latest last.
 type departed []departure
 
 type departure struct {
@@ -33,7 +32,6 @@ func (d departed) of(process event.Process) *agent {
 	return nil
 }
 
-// succeed records an exited agent's successor, which has its address or name.
 func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return

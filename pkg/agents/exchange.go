@@ -103,7 +103,6 @@ func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	return false
 }
 
-// spoke ends supposed waits for a peer that sends again, on any stream.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -126,7 +125,6 @@ func (cs *Connections) serve(c *connection) {
 	}
 }
 
-// exchanges returns a new exchange's connection, or nil for a short exchange.
 func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
 	if p == nil {
 		return nil

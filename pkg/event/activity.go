@@ -244,6 +244,10 @@ type Agent struct {
 	Killed string `json:"killed,omitempty"`
 	// Names (up to 15 letters) of programs that it ran while it was not followed.
 	Programs []string `json:"programs,omitempty"`
+	// Where it was for most of an ended connection, or of a plugin's time. Shared: unconfirmed.
+	Socket string  `json:"socket,omitempty"`
+	Stack  []Frame `json:"stack,omitempty"`
+	Shared bool    `json:"shared,omitempty"`
 }
 
 // Configuration is the network configuration on a plugin's standard input.

@@ -129,9 +129,9 @@ func (l *ledger) span(s *span, waits []wait) {
 		l.wait(&waits[i])
 	}
 	plugin := s.image.Run.Plugin
-	l.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1})
+	l.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1, Detail: s.in()})
 	rest := l.short(s, s.own-min(s.own, computed), waits)
-	l.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
+	l.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1, Detail: s.in()})
 }
 
 func (l *ledger) agent(s *span, waits []wait) {

@@ -194,8 +194,34 @@ func ordinary(parent string) bool {
 	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
 }
 
+func inFunction(w *model.Work) string {
+	switch {
+	case w == nil || len(w.Stack) == 0:
+		return ""
+	case w.Perhaps:
+		return ", possibly in " + model.CallPath(w.Stack)
+	}
+	return ", in " + model.CallPath(w.Stack)
+}
+
+func (s *span) in() string {
+	if len(s.image.In) == 0 {
+		return ""
+	}
+	return "in " + model.CallPath(s.image.In)
+}
+
 // doing describes an agent within an interval. It names the agent, to tell it from the plugin.
 func doing(c *model.Connection, when model.Interval) string {
+	said := spending(c, when)
+	in := inFunction(c.Work)
+	if said == "" && in != "" {
+		return nameOf(c) + " was" + strings.TrimPrefix(in, ",")
+	}
+	return said + in
+}
+
+func spending(c *model.Connection, when model.Interval) string {
 	w, took := c.Work, when.End-when.Start
 	s := stateOf(w, when)
 	switch said := inWords(s); {

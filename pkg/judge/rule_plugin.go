@@ -5,8 +5,12 @@ func slowPlugin(e *evidence) *finding {
 	if most == nil {
 		return nil
 	}
+	says := "plugin " + most.Name + " was on a CPU, or waiting for one"
+	if most.Detail != "" {
+		says += ", " + most.Detail
+	}
 	return &finding{Verdict: Verdict{
-		Cause: CausePlugin, Says: "plugin " + most.Name + " was on a CPU, or waiting for one",
+		Cause: CausePlugin, Says: says,
 		Remedy: CausePlugin.remedy(),
 	}, time: most.Time, kind: Plugins}
 }

@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -27,6 +28,35 @@ func TestSlowAgent(t *testing.T) {
 		},
 		"control: it answers at once": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 20)), slept(from(30, 1000)))), cause: CauseSleep,
+		},
+	})
+}
+
+// at is where a connection's agent was for most of it.
+func at(perhaps bool) func(*model.Connection) {
+	return func(c *model.Connection) {
+		c.Work.Perhaps, c.Work.Stack = perhaps, []event.Frame{
+			{Function: "example.com/agent.(*network).allocate", File: "example.com/agent/ipam.go", Line: 12}, {Function: "main.add"},
+		}
+	}
+}
+
+func TestTheFunctionOfAnAgentIsNamed(t *testing.T) {
+	inside := seen(plugin("p", 0, 1000), slept(from(10, 980)))
+	inside.In = []event.Frame{{Function: "main.cmdAdd", File: "main.go", Line: 7}}
+	rulings(t, map[string]ruling{
+		"of a call": {
+			op: calling(at(false)), cause: CauseAgent, says: `; agentd was in add > allocate \(ipam\.go:12\)$`,
+		},
+		"of one of several": {
+			op: calling(at(true)), cause: CauseAgent, says: `; agentd was possibly in add > allocate \(ipam\.go:12\)$`,
+		},
+		"that waits for a peer": {
+			op:    calling(did(waits("dbd", from(10, 980))), at(false)),
+			cause: CausePeer, says: `waited for dbd, through agentd, in add > allocate \(ipam\.go:12\)$`,
+		},
+		"of a plugin": {
+			op: add(inside), cause: CauseSleep, says: `plugin p slept, in cmdAdd \(main\.go:7\)$`,
 		},
 	})
 }

@@ -172,10 +172,10 @@ func waitsOf(spans []span) []wait {
 			continue
 		}
 		for _, when := range s.image.Asleep {
-			add(rankSleep, when, Part{Kind: Sleep, Name: s.waiter()}, nil, s.candidate)
+			add(rankSleep, when, Part{Kind: Sleep, Name: s.waiter(), Detail: s.in()}, nil, s.candidate)
 		}
 		for _, when := range s.image.Polling {
-			add(rankPoll, when, Part{Kind: Waiting, Name: s.waiter()}, nil, s.candidate)
+			add(rankPoll, when, Part{Kind: Waiting, Name: s.waiter(), Detail: s.in()}, nil, s.candidate)
 		}
 	}
 	return all

@@ -60,6 +60,8 @@ type Work struct {
 	Back      int64
 	// Longest first.
 	Meanwhile []Meanwhile
+	Stack     []event.Frame
+	Perhaps   bool
 }
 
 // Meanwhile is an agent's work during a connection for another or unknown call: an Image or a Fact.

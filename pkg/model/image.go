@@ -18,6 +18,8 @@ type Image struct {
 	Attribution *Attribution
 	// The agent that ran it, if its callers are invisible.
 	By *event.Actor
+	// As in event.Agent.
+	In []event.Frame
 
 	// In order of arrival. Those shorter than Operation.MinSpan are only tallied, except network changes
 	// and waits for kernel locks.

@@ -79,3 +79,26 @@ func TestAForkNamesTheFunction(t *testing.T) {
 	}
 	harness.Equal(t, fmt.Sprint(lines), "[14 17]", "the lines of its calls")
 }
+
+// A plugin's main goroutine waits for another, which reads from a pipe.
+func TestTheFunctionOfAPluginIsNamed(t *testing.T) {
+	cmd := forker(t)
+	var stack []event.Frame
+	observe(t, func(o *observed) {
+		stdin := harness.Must(cmd.StdinPipe())(t)
+		harness.Check(t, cmd.Start())
+		harness.Until(t, "it is named", func() bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for _, e := range o.events {
+				if a, is := e.Body.(*event.Agent); is && len(a.Stack) > 0 && a.Since > 0 {
+					stack = a.Stack
+				}
+			}
+			return stack != nil
+		})
+		stdin.Close()
+		harness.Check(t, cmd.Wait())
+	})
+	harness.Equal(t, stack[0].Function, "main.main")
+}

@@ -29,7 +29,6 @@ type running struct {
 	denied      bool
 }
 
-// inFlight adds plugin runs in progress, and counts them and unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {

@@ -46,18 +46,20 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 }
 
 func (p *Probe) reader(sink event.Sink) *reader {
+	stacks := functions.NewStacks()
 	r := &reader{
 		probe: p,
 		decoder: decode.New(decode.Options{
 			Arguments: p.options.Arguments, Here: p.numbers.Here, Symbols: p.symbols, Processes: p.options.Processes,
-			Environ: environOf(procfs.NewMemory()), Functions: functions.NewStacks(),
+			Environ: environOf(procfs.NewMemory()), Functions: stacks,
 		}),
 		sink:   sink,
 		table:  newTable(p.kernel),
 		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
-		now:    clock.Monotonic(),
+		now:    clock.Monotonic(), plugins: map[event.Process]*watched{},
 	}
 	r.agents = agents.New(p.options.Agents, p.options.Depth, r, &p.unfound)
+	r.agents.Functions = stacks
 	return r
 }
 
@@ -68,6 +70,7 @@ type reader struct {
 	table   *table
 	losses  losses
 	agents  *agents.Agents
+	plugins map[event.Process]*watched
 
 	// the gate's last opening, monotonic ns
 	opened int64
@@ -192,6 +195,7 @@ func (r *reader) deliver(e event.Event) {
 		if x, is := e.Body.(*event.Exchange); is {
 			r.agents.Introduce(x)
 		}
+		r.plugs(e.Time, e.Body)
 		r.sink(e)
 		r.agents.Note(e)
 		if accept, is := e.Body.(*event.Accept); is {
@@ -203,7 +207,6 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves adds what an agent started before the gate was open.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -241,6 +244,7 @@ func (r *reader) duties(at watermark) {
 	}
 	r.agents.Tend(at.passed)
 	r.halts()
+	r.lookAtPlugins()
 	r.followTalk()
 	r.followMisses()
 	r.closeIdleGate()

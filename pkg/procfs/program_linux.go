@@ -3,6 +3,8 @@ package procfs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -64,4 +66,16 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 		}
 	}
 	return clean
+}
+
+// Entry returns a 64-bit program's start address (AT_ENTRY).
+func Entry(pid int) (uint64, error) {
+	const atEntry, most = 9, 4 << 10
+	raw, err := ReadMost(path(pid, "auxv"), most)
+	for ; len(raw) >= 16; raw = raw[16:] {
+		if binary.NativeEndian.Uint64(raw) == atEntry {
+			return binary.NativeEndian.Uint64(raw[8:]), nil
+		}
+	}
+	return 0, cmp.Or(err, os.ErrNotExist)
 }

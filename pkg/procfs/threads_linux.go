@@ -13,6 +13,7 @@ import (
 
 // Thread is the state of a thread.
 type Thread struct {
+	ID      int
 	State   string
 	Channel string // kernel function, without compiler suffixes
 }
@@ -31,6 +32,7 @@ func Threads(pid, most int) ([]Thread, error) {
 	threads := make([]Thread, 0, len(names))
 	for _, name := range names {
 		if t := threadAt(int(dir.Fd()), name); t.State != "" {
+			t.ID, _ = strconv.Atoi(name)
 			threads = append(threads, t)
 		}
 	}

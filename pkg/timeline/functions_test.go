@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -29,5 +30,23 @@ func TestAnImageHasTheStackOfItsFork(t *testing.T) {
 	}
 	for name, want := range map[string]string{"sh": "main.configure", "iptables": "main.configure", "ip": "ipam.Allocate", "tc": ""} {
 		harness.Equal(t, got[name], want, name)
+	}
+}
+
+// A report of a connection's function comes after its end, and a plugin's before.
+func TestFunctionsOfAgentsAndPlugins(t *testing.T) {
+	of := func(function string) []event.Frame { return []event.Frame{{Function: function}} }
+	s := tell(t)
+	s.plugin(0, "b", "ADD", "bridge")
+	s.dial(1, 1, "b", "one", "").at(2, &event.Accept{Socket: "one", Agent: event.Actor{Process: "a", PID: 44, Name: "agentd"}})
+	s.hangUp(900, "b", "one")
+	s.at(950, &event.Agent{Process: "a", Socket: "one", Stack: of("main.allocate"), Shared: true})
+	s.at(990, &event.Agent{Process: "b", Since: 1, Stack: of("main.cmdAdd")}).exit(1000, "b").tick(20000)
+	harness.Equal(t, len(s.closed), 1)
+	run := s.closed[0].Calls[0].Runs[0]
+	harness.Equal(t, run.In[0].Function, "main.cmdAdd")
+	for _, c := range model.Each[*model.Connection](run.Facts) {
+		harness.Equal(t, c.Work.Stack[0].Function, "main.allocate")
+		harness.Equal(t, c.Work.Perhaps, true, "another call may have been in it")
 	}
 }

@@ -91,7 +91,6 @@ func (p *pasts) before(op *active.Operation) *history {
 	return p.hearsay
 }
 
-// extents are ended calls that overlap with open operations.
 type extents []model.Interval
 
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {

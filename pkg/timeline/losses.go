@@ -28,7 +28,6 @@ func (s *losses) later(now int64, l *event.Lost) {
 	s.early = append(s.early, belated{Lost: l, told: now})
 }
 
-// belongs assigns losses reported before root was known to belong to op.
 func (s *losses) belongs(root event.Process, op *active.Operation, since int64) {
 	for i := range s.early {
 		if b := &s.early[i]; b.Process == root && b.told >= since && !slices.Contains(b.of, op) {

@@ -64,7 +64,6 @@ func (n *networks) unbegun(lo *model.Call) []string {
 	return chain(all[0], "ADD")
 }
 
-// digest is empty unless exactly one network has the name.
 func (n *networks) digest(name string) string {
 	found := configuredAs(slices.Clone(n.known), name)
 	if name == "" || len(found) != 1 {

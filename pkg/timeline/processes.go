@@ -22,7 +22,6 @@ func (t *Timeline) fork(f *event.Fork) {
 	}
 }
 
-// refuse counts a process that the tree refused. parent may be nil.
 func (t *Timeline) refuse(parent *active.Process) {
 	t.stats.Refused++
 	if parent != nil {

@@ -95,7 +95,9 @@ func (t *Timeline) degraded(b *event.Degraded) (closed []*model.Operation) {
 func (t *Timeline) sampled(now int64, b *event.Agent) {
 	if b.Since == 0 {
 		t.agents.Sample(now, b)
-	} else if p := active.Of(t.tree.Get(b.Process)); p != nil {
+	} else if p := active.Of(t.tree.Get(b.Process)); p != nil && len(b.Stack) > 0 {
+		p.Current().In = b.Stack
+	} else if p != nil {
 		p.Halt(now, b)
 	}
 }

@@ -126,7 +126,9 @@ func aboutProcess(im *model.Image) []attribute.KeyValue {
 		attr.RunDelayMS(time.Duration(im.RunDelay)),
 	}
 	kvs = append(kvs, nonZero(semconv.ProcessCommandArgs(im.Args...), attr.HiddenArguments(im.Hidden))...)
-	kvs = append(kvs, aboutStack(im.Stack)...)
+	if kvs = append(kvs, aboutStack(im.Stack)...); len(im.Stack) == 0 {
+		kvs = append(kvs, aboutStack(im.In)...)
+	}
 	kvs = append(kvs, aboutAttribution(im.Attribution)...)
 	if im.By != nil {
 		kvs = append(kvs, aboutActor(im.By)...)

@@ -133,6 +133,9 @@ func (d *drawing) connection(f *model.Fact) {
 func (d *drawing) work(s *tracepb.Span, work *model.Work, when model.Interval) {
 	add(s, aboutWork(work, when)...)
 	add(s, aboutActivity(work.Own)...)
+	if !work.Perhaps {
+		add(s, aboutStack(work.Stack)...)
+	}
 	if work.Gone != 0 {
 		d.happened(s, "the agent ended", work.Gone, nonZero(attr.AgentKilled(work.Killed))...)
 	}

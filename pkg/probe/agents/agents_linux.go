@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -36,12 +37,13 @@ type Agents struct {
 	kernel         Follower
 
 	// waits and ends are by socket. Agents wait for peers.
-	waits   map[string]*wait
-	peers   map[event.Process]*peer
-	ends    map[string]*end
-	walk    *walk
-	search  search
-	unfound *atomic.Uint64
+	waits     map[string]*wait
+	peers     map[event.Process]*peer
+	ends      map[string]*end
+	walk      *walk
+	search    search
+	unfound   *atomic.Uint64
+	Functions *functions.Stacks
 }
 
 // Follower controls the kernel side.
@@ -75,6 +77,7 @@ type agent struct {
 	idle        int64 // time since which it has no connection
 	followed    bool
 	memory      memory
+	watch       *watch
 }
 
 type connection struct {
@@ -85,6 +88,8 @@ type connection struct {
 	// the possible agent, if no accept was seen
 	listener *event.Actor
 	since    int64
+	look     int // of a slow one's agent
+	shared   bool
 }
 
 // New follows agents up to depth (0: none), and from a call's start those that match the globs (path.Match, 15
@@ -123,6 +128,7 @@ func (a *Agents) Note(e event.Event) {
 		}
 		if known := a.known[b.Process]; known != nil {
 			a.tellKilled(b, known.key, known.name, known.memory)
+			known.unwatch()
 			delete(a.known, b.Process)
 		}
 		a.gone(b)
@@ -159,7 +165,6 @@ func (a *Agents) Client(socket string) event.Process {
 	return ""
 }
 
-// connection returns nil beyond the limit.
 func (a *Agents) connection(now int64, socket string) *connection {
 	c := a.open[socket]
 	if c == nil && len(a.open) < maxConnections {
@@ -201,6 +206,7 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	}
 	for other, known := range a.known {
 		if known.key.Pid == key.Pid || !known.followed && len(a.known) >= maxAgents {
+			known.unwatch()
 			delete(a.known, other)
 		}
 	}
@@ -237,6 +243,7 @@ func (a *Agents) Adopt(now int64, key kernel.Key) {
 func (a *Agents) hangUp(now int64, socket string) {
 	if c := a.open[socket]; c != nil {
 		delete(a.open, socket)
+		a.wasSlow(socket, c)
 		a.release(now, c)
 	}
 }
@@ -288,7 +295,7 @@ func (a *Agents) Expect(now int64) {
 // Tend ends what expired, and samples agents in use.
 func (a *Agents) Tend(now int64) {
 	sample := now-a.sampled >= int64(sampleAfter)
-	asked := map[event.Process]bool{}
+	asked, slow := map[event.Process]bool{}, map[*agent]bool{}
 	for socket, c := range a.open {
 		age := now - c.since
 		depth, tracked := a.kernel.Depth(c.client)
@@ -297,10 +304,15 @@ func (a *Agents) Tend(now int64) {
 			a.hangUp(now, socket)
 		case c.agent == "" && !c.accepted && c.listener != nil && age >= int64(answerWithin):
 			a.listens(now, socket, c, depth)
-		case sample && age >= int64(sampleAfter) && !asked[c.agent]:
-			if known := a.known[c.agent]; known != nil {
+		case sample && age >= int64(sampleAfter):
+			known := a.known[c.agent]
+			if known != nil && !asked[c.agent] {
 				asked[c.agent] = true
 				a.kernel.Tell(known.state())
+			}
+			if known != nil && age >= int64(watchAfter) {
+				a.slow(known, c)
+				slow[known] = true
 			}
 		}
 	}
@@ -312,6 +324,9 @@ func (a *Agents) Tend(now int64) {
 		a.leavePeers(now)
 	}
 	for process, known := range a.known {
+		if sample {
+			a.lookOn(now, known, slow[known])
+		}
 		if !known.followed || known.connections > 0 || now-known.idle < int64(Linger) {
 			continue
 		}
@@ -323,7 +338,6 @@ func (a *Agents) Tend(now int64) {
 	}
 }
 
-// listens takes the listener for the agent, whose accept is unseen or late. With socket activation PID 1 listens.
 func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	l := *c.listener
 	c.listener = nil

@@ -22,7 +22,6 @@ const maxStreams = 128
 // searchFor bounds the reader's search in /proc for halted processes, which continues after searchRest.
 const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// search has a budget. Tests replace clock and pids.
 type search struct {
 	clock      func() time.Time
 	pids       func() ([]int, error)
@@ -37,7 +36,6 @@ func (s *search) begin(now int64) {
 	}
 }
 
-// over reports whether the time is used up, and then starts the rest.
 func (s *search) over() bool {
 	if s.clock().Before(s.until) {
 		return false
@@ -48,7 +46,6 @@ func (s *search) over() bool {
 	return true
 }
 
-// holds reports whether a process has a socket open, as far as time allows.
 func (s *search) holds(pid int, inode uint64) (is bool) {
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 		is = procfs.SocketIn(target) == inode

@@ -80,7 +80,6 @@ func haltedBy(pid int, state event.AgentState) string {
 	return ""
 }
 
-// states are ordered by rank.
 var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
 }
@@ -104,7 +103,6 @@ func rankOf(t procfs.Thread) int {
 	return 5 // or its function is hidden
 }
 
-// bare strips the prefix of a system call's entry.
 func bare(function string) string {
 	for _, entry := range []string{"__x64_", "__arm64_", "__se_", "__do_"} {
 		function = strings.TrimPrefix(function, entry)

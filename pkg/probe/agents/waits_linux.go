@@ -51,7 +51,6 @@ type peer struct {
 	looked   int // the PID at which the last search stopped
 }
 
-// look reports what agents in use wait for, and samples and follows their peers.
 func (a *Agents) look(now int64) {
 	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {

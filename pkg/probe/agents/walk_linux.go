@@ -112,7 +112,6 @@ func (w *walk) run() {
 	}
 }
 
-// pause ends the run if no time is left, or nothing wanted.
 func (w *walk) pause(took time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +149,6 @@ func (w *walk) next() (pid int, wanted map[uint64]int) {
 	return 0, nil
 }
 
-// settle drops uncollected answers.
 func (w *walk) settle(inode uint64, pid int) {
 	if len(w.found) >= maxWaits {
 		clear(w.found)

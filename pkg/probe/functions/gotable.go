@@ -25,6 +25,9 @@ type goTable struct {
 	funcs  uint64
 	text   uint64 // start of Go's code
 	data   uint64 // functions' data, for inlined calls; 0: unknown
+
+	bss, bssEnd uint64
+	goroutines  uint64 // runtime.allgs; 0: unknown
 }
 
 const (
@@ -72,13 +75,13 @@ func newGoTable(file *elf.File, from image) (*goTable, error) {
 const (
 	moduleNames  = 1
 	moduleText   = 22
+	moduleBSS    = 28
 	moduleRodata = 39
 	moduleFuncs  = 40
 	moduleWords  = 41
 	sectionMax   = 64 << 20
 )
 
-// module finds the moduledata, which begins with the table's address.
 func (t *goTable) module(file *elf.File) {
 	var words [moduleWords]uint64
 	if !t.relocated(file, &words) {
@@ -88,6 +91,9 @@ func (t *goTable) module(file *elf.File) {
 		return
 	}
 	t.text = words[moduleText]
+	if file.Machine == elf.EM_X86_64 { // others keep return addresses elsewhere
+		t.bss, t.bssEnd = words[moduleBSS], words[moduleBSS+1]
+	}
 	if words[moduleRodata] <= words[moduleFuncs] {
 		t.data = words[moduleFuncs]
 	}
@@ -185,7 +191,6 @@ func (t *goTable) find(pc uint64) (at uint64, ok bool) {
 	return t.funcs + t.number(t.funcs, 8*(i-1)+4), true
 }
 
-// value is -1 if absent.
 func (t *goTable) value(table, entry, pc uint64) int64 {
 	if table == 0 {
 		return -1
@@ -209,7 +214,6 @@ func (t *goTable) value(table, entry, pc uint64) int64 {
 	return -1
 }
 
-// frames returns inlined calls, innermost first, and the function.
 func (t *goTable) frames(pc uint64) (all []event.Frame) {
 	at, ok := t.find(pc)
 	if !ok {

@@ -3,6 +3,7 @@ package functions
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -16,7 +17,9 @@ import (
 type Program struct {
 	image
 	start, end uint64 // of the code, as in fs/binfmt_elf.c
+	entry      uint64
 	table      *goTable
+	module     string // path of the main module
 }
 
 // Open finds a program's tables.
@@ -26,7 +29,7 @@ func Open(f io.ReaderAt) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{image: image{file: f, order: file.ByteOrder}, start: 1<<64 - 1}
+	p := &Program{image: image{file: f, order: file.ByteOrder}, start: 1<<64 - 1, entry: file.Entry}
 	for _, s := range file.Progs {
 		if s.Type != elf.PT_LOAD {
 			continue
@@ -41,6 +44,9 @@ func Open(f io.ReaderAt) (*Program, error) {
 	}
 	if p.table, err = newGoTable(file, p.image); err != nil {
 		return nil, err
+	}
+	if info, err := buildinfo.Read(f); err == nil {
+		p.module = info.Main.Path
 	}
 	return p, nil
 }
@@ -61,7 +67,6 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 // readsMax bounds the reads for a program or a stack, which need up to 10 and 2,000.
 const readsMax = 1 << 14
 
-// bounded is a file whose tables may never end.
 type bounded struct {
 	io.ReaderAt
 	left int
@@ -74,7 +79,6 @@ func (b *bounded) ReadAt(into []byte, at int64) (int, error) {
 	return b.ReaderAt.ReadAt(into, at)
 }
 
-// image reads a file by memory addresses.
 type image struct {
 	file     io.ReaderAt
 	order    binary.ByteOrder

@@ -31,7 +31,6 @@ type Stacks struct {
 	at       time.Time
 }
 
-// known is a stack in a program, as offsets into its code.
 type known struct {
 	builds.Identity
 	addresses [32]uint64
@@ -61,13 +60,17 @@ func (s *Stacks) Name(of Stack) []event.Frame {
 	if of.Mounts == 0 || of.PID == 0 {
 		return nil
 	}
+	return s.spend(func() []event.Frame { return s.name(of) })
+}
+
+func (s *Stacks) spend(naming func() []event.Frame) []event.Frame {
 	now := time.Now()
 	s.left, s.at = min(spare, s.left+now.Sub(s.at)/share), now
 	if s.left < 0 {
 		return nil
 	}
 	defer func() { s.left -= time.Since(now) }()
-	frames, _ := procfs.Within(&s.patience, func() ([]event.Frame, error) { return s.name(of), nil })
+	frames, _ := procfs.Within(&s.patience, func() ([]event.Frame, error) { return naming(), nil })
 	return frames
 }
 
@@ -93,17 +96,22 @@ func (s *Stacks) name(of Stack) []event.Frame {
 	if frames, ok := lookUp(s, s.stacks, key); ok {
 		return frames
 	}
-	p, ok := lookUp(s, s.programs, key.Identity)
-	if !ok {
-		p, _ = Open(f)
-		store(s, s.programs, programsMax, key.Identity, p)
-	}
+	p := s.program(f, key.Identity)
 	if p == nil || p.Size() != of.End-of.Start {
 		return nil
 	}
 	frames := p.callers(f, key.addresses[:depth])
 	store(s, s.stacks, stacksMax, key, frames)
 	return frames
+}
+
+func (s *Stacks) program(f io.ReaderAt, id builds.Identity) *Program {
+	p, ok := lookUp(s, s.programs, id)
+	if !ok {
+		p, _ = Open(f)
+		store(s, s.programs, programsMax, id, p)
+	}
+	return p
 }
 
 func lookUp[K comparable, V any](s *Stacks, in map[K]V, key K) (V, bool) {

@@ -1,0 +1,131 @@
+package functions
+
+import (
+	"io"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+type process struct {
+	*Program
+	pid   int
+	shift uint64 // of its addresses
+}
+
+// place is where a goroutine waits: registers, zero while it runs, and bounds of its stack.
+type place struct{ goroutine, sp, pc, low, high uint64 }
+
+const (
+	goroutinesMax = 1 << 13
+	stackBytes    = 4 << 10 // read of each stack
+	piecesMax     = 1 << 10 // IOV_MAX
+	goBytes       = 10 * 8  // of a runtime.g: stack, guards, _panic, _defer, m, sp, pc, g
+	bssMax        = 64 << 20
+)
+
+func (p *process) read(size int, at ...uint64) []byte {
+	all := make([]byte, 0, size*len(at))
+	for len(at) > 0 {
+		var from []unix.RemoteIovec
+		for _, a := range at[:min(len(at), piecesMax)] {
+			from = append(from, unix.RemoteIovec{Base: uintptr(a), Len: size})
+		}
+		into := unix.Iovec{Base: &all[:len(all)+1][len(all)]}
+		into.SetLen(size * len(from))
+		n, _ := unix.ProcessVMReadv(p.pid, []unix.Iovec{into}, from, 0)
+		all = all[:len(all)+max(n, 0)]
+		if n < size*len(from) {
+			break
+		}
+		at = at[len(from):]
+	}
+	return all
+}
+
+func (p *process) words(raw []byte) []uint64 {
+	words := make([]uint64, len(raw)/8)
+	for i := range words {
+		words[i] = p.order.Uint64(raw[8*i:])
+	}
+	return words
+}
+
+func (p *process) goroutines() (all []place) {
+	if p.table.goroutines == 0 {
+		p.table.goroutines, p.table.bssEnd = p.find(), 0
+	}
+	list := p.words(p.read(24, p.table.goroutines+p.shift)) // runtime.allgs
+	if p.table.goroutines == 0 || len(list) < 3 || list[1] == 0 || list[1] > goroutinesMax {
+		return nil
+	}
+	addresses := p.words(p.read(8*int(list[1]), list[0]))
+	raw := p.read(goBytes, addresses...)
+	for i := 0; (i+1)*goBytes <= len(raw); i++ {
+		g := p.words(raw[i*goBytes : (i+1)*goBytes])
+		switch at := (place{addresses[i], g[7], g[8], g[0], g[1]}); {
+		case g[9] != addresses[i]:
+		case at.sp == 0:
+			at.pc = 0
+			all = append(all, at)
+		case at.sp >= at.low && at.sp < at.high:
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// find finds runtime.allgs, a slice of goroutines, which have their own addresses.
+func (p *process) find() uint64 {
+	const step = 1 << 20
+	for from := p.table.bss; from < min(p.table.bssEnd, p.table.bss+bssMax); from += step {
+		words := p.words(p.read(int(min(step+16, p.table.bssEnd-from)), from+p.shift))
+		for i := 0; i+2 < len(words); i++ {
+			list, n := words[i], words[i+1]
+			if list == 0 || list%8 != 0 || n < 3 || n > words[i+2] || words[i+2] > 1<<24 {
+				continue
+			}
+			first := p.words(p.read(24, list))
+			g := p.words(p.read(goBytes, first...))
+			if len(first) == 3 && len(g) == 30 && g[9] == first[0] && g[19] == first[1] && g[29] == first[2] {
+				return from + 8*uint64(i)
+			}
+		}
+	}
+	return 0
+}
+
+// stack returns a goroutine's calls, as offsets into the code, by frame sizes.
+func (p *process) stack(f io.ReaderAt, at place, memory []byte) (calls []uint64) {
+	table := *p.table
+	table.image.file = &bounded{f, readsMax}
+	pc, from := at.pc-p.shift, uint64(0)
+	for range len(known{}.addresses) {
+		function, ok := table.find(pc)
+		if !ok {
+			break
+		}
+		calls = append(calls, pc-p.start)
+		size := table.value(table.number(function, 16), table.text+table.number(function, 0), pc)
+		if from += uint64(size); size < 0 || from+8 > uint64(len(memory)) {
+			break
+		}
+		pc = table.order.Uint64(memory[from:]) - p.shift
+		from += 8
+	}
+	return calls
+}
+
+func (p *process) offsets(stack []uint64) []uint64 {
+	for i := range stack {
+		stack[i] -= p.shift + p.start
+	}
+	return stack
+}
+
+func (p *Program) own(f event.Frame) bool {
+	rest, is := strings.CutPrefix(f.Function, p.module)
+	return strings.HasPrefix(f.Function, "main.") || p.module != "" && is && strings.IndexAny(rest, "./") == 0
+}
