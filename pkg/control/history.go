@@ -3,6 +3,7 @@ package control
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,8 +22,13 @@ const (
 	Late Result = "late"
 )
 
-// Start is the Command of a slow or failed start.
-const Start = "RunPodSandbox"
+// Call names the CNI call, or the request to the runtime.
+func (l Line) Call() string {
+	if strings.HasSuffix(l.Command, "PodSandbox") {
+		return l.Command
+	}
+	return strings.TrimSpace("CNI " + l.Command + " " + l.IfName)
+}
 
 // Line summarizes an operation. Of several calls, Command, IfName, Network and Plugin are of the failed, else a
 // slow, else the longest one.

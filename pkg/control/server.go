@@ -4,6 +4,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,6 +38,16 @@ type Call struct {
 	Asking time.Duration `json:"asking_ns,omitempty"`
 	// Polls is the path that the plugin polls for; empty without one.
 	Polls string `json:"polls,omitempty"`
+	// Verdict is of a step that is no CNI call.
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// Hangs is a line with the verdict, if there is one.
+func (c Call) Hangs() string {
+	if c.Verdict == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s of pod %s/%s: %s\n", c.Command, c.Namespace, c.Pod, c.Verdict)
 }
 
 // Recent holds facts about finished calls.

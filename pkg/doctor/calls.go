@@ -18,6 +18,13 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			if c.Age < f.Options.Hung {
 				continue
 			}
+			if c.Verdict != "" {
+				found = append(found, Finding{
+					Level: Problem, Summary: fact.Sayf("%s of pod %s/%s hangs: %s", c.Command, c.Namespace, c.Pod, c.Verdict),
+					Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack", int(c.PID))},
+				})
+				continue
+			}
 			runs := fact.Sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
 			if c.Waits != "" {
 				runs += fact.Sayf(", waiting in %s (state %s)", c.Waits, c.State)

@@ -157,7 +157,7 @@ func started(s *pipeline.Started) control.Line {
 	l := control.Line{
 		Time:      time.Unix(0, s.Wall+s.To-s.Mono),
 		Namespace: s.Pod.Namespace, Pod: s.Pod.Name, PodUID: s.Pod.UID, Sandbox: s.ContainerID,
-		Command: control.Start, Duration: s.Took, Result: control.Slow, TraceID: traceID(s.ID), Error: s.Failed,
+		Command: s.Request, Duration: s.Took, Result: control.Slow, TraceID: traceID(s.ID), Error: s.Failed,
 		Cause: string(s.Verdict.Cause), Verdict: s.Verdict.Says, Remedy: s.Verdict.Remedy, Certain: true,
 	}
 	if s.Failed != "" {

@@ -39,7 +39,7 @@ func causesOfStarts() []About {
 		},
 		{
 			CauseNRI, "NRI plugin", of,
-			"read the plugin's log of that time; speed up its handler of RunPodSandbox, or stop the plugin",
+			"read the plugin's log of that time; speed up its handler of that request, or stop the plugin",
 		},
 	}
 }
@@ -104,7 +104,9 @@ func (o Options) Start(s model.Start) Started {
 		}
 	}
 	j.Verdict = most.verdict(j.Took)
-	j.Verdict.Says += fmt.Sprintf("; CNI took %s", text.Round(time.Duration(s.Network-s.From)))
+	if s.Network > s.From {
+		j.Verdict.Says += fmt.Sprintf("; CNI took %s", text.Round(time.Duration(s.Network-s.From)))
+	}
 	return j
 }
 
@@ -113,7 +115,6 @@ func (p StartPart) verdict(of time.Duration) *Verdict {
 	return &Verdict{Cause: p.Cause, Says: says, Certain: true, Remedy: cmp.Or(p.remedy, p.Cause.remedy())}
 }
 
-// gap is the runtime's time without a program.
 func gap(s *model.Start, from, to int64, before, next string) StartPart {
 	p := StartPart{Name: "runtime", From: from, To: to, Cause: CauseRuntime}
 	p.says = fmt.Sprintf("the runtime ran no program after %s and before %s", before, next)
@@ -193,8 +194,6 @@ func ociWaited(name string, s *model.Step) string {
 	return name + " waited, possibly for the kernel or a disk"
 }
 
-const lacks = "the pod lacks what it adds"
-
 // nriPart lasts from the last program's end to the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
@@ -215,18 +214,22 @@ func nriPart(s *model.Start) *StartPart {
 	for _, one := range s.Sandbox.Plugins {
 		states[one.State] = append(states[one.State], fmt.Sprintf("%s (pid %d)", one.Name, one.PID))
 	}
+	lacks := ""
+	if s.Request == model.RunPodSandbox {
+		lacks = "; the pod lacks what it adds"
+	}
 	named := func(of event.AgentState) string { return strings.Join(states[of], ", ") }
 	switch {
 	case len(states[event.NRIExited]) > 0: // also if it was disconnected
-		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and exited; "+lacks,
-			named(event.NRIExited), took)
+		p.says = fmt.Sprintf("NRI plugin %s did not answer %s within %s, and exited"+lacks,
+			named(event.NRIExited), s.Request, took)
 	case len(states[event.NRICut]) > 0:
-		p.says = fmt.Sprintf("NRI plugin %s did not answer RunPodSandbox within %s, and was disconnected; "+lacks,
-			named(event.NRICut), took)
+		p.says = fmt.Sprintf("NRI plugin %s did not answer %s within %s, and was disconnected"+lacks,
+			named(event.NRICut), s.Request, took)
 	case len(states[event.NRIAnswered]) > 1:
-		p.says = fmt.Sprintf("NRI plugins %s ran RunPodSandbox", named(event.NRIAnswered))
+		p.says = fmt.Sprintf("NRI plugins %s ran %s", named(event.NRIAnswered), s.Request)
 	case len(states[event.NRIAnswered]) == 1:
-		p.says = fmt.Sprintf("NRI plugin %s ran RunPodSandbox", named(event.NRIAnswered))
+		p.says = fmt.Sprintf("NRI plugin %s ran %s", named(event.NRIAnswered), s.Request)
 	case len(s.Sandbox.Plugins) > 0:
 		p.says = fmt.Sprintf("the runtime waited for at least one of the NRI plugins %s", named(""))
 	default:

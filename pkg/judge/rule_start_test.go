@@ -76,7 +76,7 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		"a late report, no steps": {nil, 1440, nri(1200), CauseRuntime, "1.2s of 1.44s: the runtime waited before NRI reported the sandbox; CNI took 100ms", 140},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := model.Start{From: 0, Network: 100 * ms, To: c.to * ms, Reported: c.to * ms, Steps: c.steps, Sandbox: c.sandbox}
+			s := model.Start{Request: model.RunPodSandbox, From: 0, Network: 100 * ms, To: c.to * ms, Reported: c.to * ms, Steps: c.steps, Sandbox: c.sandbox}
 			j := Options{Thresholds: Thresholds{Call: 2 * time.Second}}.Start(s)
 			harness.Equal(t, int64(j.Runtime)/ms, c.runtime, "ms without a program")
 			harness.Equal(t, j.Unexplained, 0, "unexplained")

@@ -5,6 +5,7 @@ import "github.com/cniscope/cniscope/pkg/event"
 // Start is a sandbox's start, from its network setup until NRI reports it, or its last program ends.
 type Start struct {
 	Flight
+	Request  string
 	From     int64  // of the setup
 	Network  int64  // end of the last plugin
 	To       int64  // the latest of Network, the programs and Reported
@@ -13,6 +14,13 @@ type Start struct {
 	Sandbox  *event.Sandbox
 	Dropped  bool // not exported
 }
+
+// Requests to the runtime.
+const (
+	RunPodSandbox    = "RunPodSandbox"
+	StopPodSandbox   = "StopPodSandbox"
+	RemovePodSandbox = "RemovePodSandbox"
+)
 
 // Step is a program and its end.
 type Step struct {

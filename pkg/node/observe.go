@@ -200,6 +200,13 @@ func (n *observer) apply(o config.Options) {
 	}
 }
 
+func (n *observer) runtime() int {
+	if n.nri == nil {
+		return 0
+	}
+	return n.nri.Counts().RuntimePID
+}
+
 func (n *observer) close() {
 	if n.started != nil {
 		n.started.Close()
@@ -224,8 +231,12 @@ func (n *observer) await(e event.Event) {
 	}
 	switch b := e.Body.(type) {
 	case *event.Exec:
-		if b.Root && b.Caller == event.CallerRuntime && b.Call != nil && b.Call.Command == "ADD" {
+		switch {
+		case !b.Root || b.Caller != event.CallerRuntime || b.Call == nil:
+		case b.Call.Command == "ADD":
 			n.nri.Awake(b.Call.ContainerID)
+		case b.Call.Command == "DEL" && b.Call.NetNS == "": // once more by a removal
+			n.nri.Removing(b.Call.ContainerID)
 		}
 	case *event.Step:
 		if b.Verb == "create" {

@@ -1,11 +1,15 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/removal"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func underWay(flights []model.Flight) []control.Call {
@@ -24,4 +28,63 @@ func underWay(flights []model.Flight) []control.Call {
 		calls = append(calls, c)
 	}
 	return calls
+}
+
+func inRemoval(steps []removal.Step) (calls []control.Call) {
+	for _, s := range steps {
+		c := control.Call{
+			Command: s.Command(), Plugin: s.Name, Age: s.Age, Runs: s.Runs, PID: uint32(s.PID), Running: s.Running,
+			State: s.State, Waits: s.Waits, Verdict: s.Says(),
+		}
+		if of := s.Sandbox; of != nil {
+			c.Namespace, c.Pod, c.ContainerID = of.Pod.Namespace, of.Pod.Name, of.ID
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+func (n *node) removals(runtime int) []removal.Step {
+	return n.removing.Look(n.sandboxes(), runtime)
+}
+
+func (n *node) sandboxes() []*event.Sandbox {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pipeline.Sandboxes()
+}
+
+func (n *node) watchRemovals(ctx context.Context, hung time.Duration, runtime func() int) {
+	said := map[string]bool{}
+	for tick := time.Tick(max(hung/2, time.Second)); ; {
+		select {
+		case <-tick:
+		case <-ctx.Done():
+			return
+		}
+		now := map[string]bool{}
+		for _, s := range n.removals(runtime()) {
+			if s.Age < hung {
+				continue
+			}
+			now[s.Key()] = true
+			if !said[s.Key()] {
+				n.hangs(s)
+			}
+		}
+		said = now
+	}
+}
+
+func (n *node) hangs(s removal.Step) {
+	l := control.Line{
+		Time: time.Now(), Command: s.Command(), Duration: s.Age, Result: control.Hung, Cause: string(s.Cause),
+		Verdict: s.Says(), Remedy: s.Remedy(), Certain: true,
+	}
+	if of := s.Sandbox; of != nil {
+		l.Namespace, l.Pod, l.PodUID, l.Sandbox = of.Pod.Namespace, of.Pod.Name, of.Pod.UID, of.ID
+	}
+	n.history.Add(l)
+	n.log.Warn("sandbox step hangs", "pod", l.Namespace+"/"+l.Pod, "node", n.name, "step", l.Command, "for", text.Round(s.Age),
+		"verdict", l.Verdict, "cause", s.Cause, "remedy", l.Remedy)
 }

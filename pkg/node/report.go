@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -112,8 +113,11 @@ func (l lines) after(a *pipeline.After) {
 }
 
 func (l lines) started(s *pipeline.Started) {
-	message := "sandbox started slowly"
-	if s.Failed != "" {
+	message := map[string]string{
+		model.RunPodSandbox: "sandbox started slowly", model.StopPodSandbox: "sandbox stopped slowly",
+		model.RemovePodSandbox: "sandbox was removed slowly",
+	}[s.Request]
+	if s.Failed != "" && s.Request == model.RunPodSandbox {
 		message = "sandbox start failed"
 	}
 	if v := s.Verdict; v != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/removal"
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
@@ -131,6 +132,7 @@ func (n *node) attend(l *life, options *config.Live, sources *observer) {
 	})
 	l.start("what is usual", n.keepLearnt)
 	o := options.Options()
+	l.start("removals", func(ctx context.Context) { n.watchRemovals(ctx, o.Slow.Hung, sources.runtime) })
 	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
 }
 
@@ -193,6 +195,7 @@ type node struct {
 	out       *destinations.Destinations
 	recent    recent
 	leaks     leaks
+	removing  removal.Watch
 	late      latecomers
 	history   *history.History
 	learnt    learned.Store
@@ -252,7 +255,9 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	}
 	handlers := control.Handlers{
 		ReadHandlers: control.ReadHandlers{
-			Calls: func() []control.Call { return underWay(n.inFlight()) },
+			Calls: func() []control.Call {
+				return append(underWay(n.inFlight()), inRemoval(n.removals(sources.runtime()))...)
+			},
 			Node: func() control.Node {
 				return control.Node{
 					Version: n.version, PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Trusted: sources.trusted(),
@@ -276,7 +281,6 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	n.serveReaders(l, o, handlers.ReadHandlers)
 }
 
-// inFlight unlocks by defer, for an HTTP server survives a panic.
 func (n *node) inFlight() []model.Flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()

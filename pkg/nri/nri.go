@@ -32,7 +32,6 @@ const (
 	index = "90" // late
 )
 
-// defaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
 const defaultQueue = 1024
 
 // ErrRuntimeGone means that a pre-installed plugin's runtime exited, so the program should exit.
@@ -69,6 +68,7 @@ type Plugin struct {
 	panics     atomic.Uint64
 	times      times
 	awaited    awaited
+	ends       map[string]context.CancelFunc // of the pump, by sandbox
 }
 
 // New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set.
@@ -82,6 +82,7 @@ func New(o Options) *Plugin {
 		pace:         defaultPace,
 		queue:        newQueue(o.Queue),
 		awaited:      awaited{seen: map[string]*looks{}, done: map[string]bool{}},
+		ends:         map[string]context.CancelFunc{},
 		attempted:    attempted,
 		attempt:      sync.OnceFunc(func() { close(attempted) }),
 	}

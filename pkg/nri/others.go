@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -32,18 +33,20 @@ const (
 	looksMax     = 100
 )
 
-// looks at plugins, called one after another.
 type looks struct {
 	n       int
 	delayed bool // its report is late
 	late    bool
+	since   int64 // first call of a named plugin
 	plugins map[uint32]*looked
 }
 
 type looked struct {
 	Other
-	last, took int // look of its latest call; looks until its next write
-	wrote      bool
+	asked, took int // look of a call without a write; looks until that
+	first       int
+	since       int64
+	wrote       bool
 }
 
 // Awake looks when the ADD begins.
@@ -51,6 +54,14 @@ func (p *Plugin) Awake(id string) { p.await(id, 0) }
 
 // Await looks while a report is late.
 func (p *Plugin) Await(id string) { p.await(id, awaitedAfter) }
+
+// Removing looks until a removal is reported.
+func (p *Plugin) Removing(id string) { p.awaitEnd(string(event.SandboxRemoved) + id) }
+
+func (p *Plugin) awaitEnd(key string) {
+	p.Awake(key)
+	p.Await(key)
+}
 
 func (p *Plugin) await(id string, after time.Duration) {
 	a := &p.awaited
@@ -127,17 +138,20 @@ func (l *looks) add(now []Other) {
 	for _, o := range now {
 		k := l.plugins[o.PID]
 		if k == nil {
-			l.plugins[o.PID] = &looked{Other: o}
+			l.plugins[o.PID] = &looked{Other: o, first: l.n, since: clock.Monotonic()}
 			continue
 		}
-		if o.Wrote != k.Wrote {
+		switch {
+		case o.Wrote != k.Wrote:
 			k.wrote = l.late
-			if k.last != 0 {
-				k.took = max(k.took, l.n-k.last)
+			if k.asked == 0 && o.Read == k.Read { // called before the first look
+				k.asked = k.first
 			}
-		}
-		if o.Wrote != k.Wrote || o.Read != k.Read {
-			k.last = l.n
+			if k.asked != 0 {
+				k.took, k.asked = max(k.took, l.n-k.asked), 0
+			}
+		case o.Read != k.Read && k.asked == 0:
+			k.asked, k.since = l.n, clock.Monotonic()
 		}
 		k.Other = o
 	}
@@ -159,7 +173,8 @@ func (p *Plugin) take(id string) *looks {
 	return seen
 }
 
-func (l *looks) end(now []Other, alive func(Other) bool) (all []event.Actor) {
+// end names plugins by any write, or with least by that many looks.
+func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event.Actor) {
 	if l == nil {
 		l = &looks{}
 	}
@@ -172,8 +187,8 @@ func (l *looks) end(now []Other, alive func(Other) bool) (all []event.Actor) {
 		}
 	}
 	for _, o := range now {
-		if k := l.plugins[o.PID]; k.wrote && (wrote == 1 || most > 0 && k.took >= (most+1)/2) {
-			o.State = event.NRIAnswered
+		if k := l.plugins[o.PID]; k.wrote && k.took >= least && (wrote == 1 || most > 0 && k.took >= (most+1)/2) {
+			o.State, l.since = event.NRIAnswered, earlier(l.since, k.since)
 		}
 		delete(l.plugins, o.PID)
 		all = append(all, o.Actor)
@@ -184,7 +199,15 @@ func (l *looks) end(now []Other, alive func(Other) bool) (all []event.Actor) {
 		if !alive(k.Other) {
 			k.State = event.NRIExited
 		}
+		l.since = earlier(l.since, k.since)
 		all = append(all, k.Actor)
 	}
 	return all
+}
+
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

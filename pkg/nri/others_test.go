@@ -50,7 +50,7 @@ func TestWhatPluginsDidBetweenLooks(t *testing.T) {
 				l.add(now)
 			}
 			got := map[uint32]event.AgentState{}
-			for _, p := range l.end(c.looks[last], alive) {
+			for _, p := range l.end(c.looks[last], alive, 0) {
 				got[p.PID] = p.State
 			}
 			harness.Equal(t, len(got), len(c.want), "plugins")

@@ -20,30 +20,30 @@ func processEnded(ctx context.Context, pid int) bool {
 	if pid == 0 {
 		pid = parent
 	}
+	switch ended, err := pidEnded(ctx, pid); {
+	case errors.Is(err, unix.ESRCH):
+		return true
+	case err == nil:
+		return ended
+	}
+	return orphaned(ctx, parent)
+}
+
+func pidEnded(ctx context.Context, pid int) (ended bool, err error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.EINVAL) { // PIDFD_NONBLOCK needs Linux 5.10, pidfd_open 5.3
 		if fd, err = unix.PidfdOpen(pid, 0); err == nil {
 			err = unix.SetNonblock(fd, true)
 		}
 	}
-	switch {
-	case errors.Is(err, unix.ESRCH):
-		return true
-	case err == nil:
-		if ended, ok := pidfdEnded(ctx, fd); ok {
-			return ended
-		}
+	if err != nil {
+		return false, err
 	}
-	return orphaned(ctx, parent)
-}
-
-// pidfdEnded waits in the poller. !ok means unsupported.
-func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return false, false
+		return false, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
 	err = raw.Read(func(fd uintptr) bool {
@@ -52,7 +52,10 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 		ended = n > 0 && err == nil
 		return ended
 	})
-	return ended, err == nil || ctx.Err() != nil
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return ended, err
 }
 
 // orphaned polls for a new parent, because seccomp may forbid pidfds.
@@ -72,15 +75,54 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	before := p.take(s.ID)
 	defer func() {
 		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) {
-			s.Plugins = before.end(p.others(), func(o Other) bool { return procfs.Alive(int(o.PID), o.Start) })
+			s.Plugins = before.end(p.others(), aliveOther, 0)
 		}
 	}()
-	stat, err := procfs.StatOf(int(s.PID))
-	if err != nil || s.PID == 0 || !strings.Contains(procfs.Groups(int(s.PID)), s.ID) { // of another PID namespace
+	stat, is := firstOf(s)
+	if !is {
 		return
 	}
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
 	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
+	}
+}
+
+func aliveOther(o Other) bool { return procfs.Alive(int(o.PID), o.Start) }
+
+// firstOf rejects a PID of another namespace.
+func firstOf(s *event.Sandbox) (procfs.Stat, bool) {
+	stat, err := procfs.StatOf(int(s.PID))
+	return stat, err == nil && s.PID != 0 && strings.Contains(procfs.Groups(int(s.PID)), s.ID)
+}
+
+func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
+	if _, is := firstOf(s); !is || p.options.Plugins == nil || len(p.ends) >= awaitedMax || p.ends[s.ID] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p.ends[s.ID] = cancel
+	go func() {
+		if ended, _ := pidEnded(ctx, int(s.PID)); ended {
+			p.awaitEnd(string(event.SandboxStopped) + s.ID)
+		}
+	}()
+}
+
+// slept is a sleep of at least 150 ms, in looks.
+const slept = 2
+
+func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
+	before := p.take(string(s.Phase) + s.ID)
+	if cancel := p.ends[s.ID]; cancel != nil && s.Phase == event.SandboxRemoved {
+		cancel()
+		delete(p.ends, s.ID)
+	}
+	if before == nil || !before.late {
+		return
+	}
+	all := before.end(p.others(), aliveOther, slept)
+	if took := reported - before.since; before.since != 0 && took > int64(event.LateReport) {
+		s.Late, s.Plugins = took, all
 	}
 }

@@ -16,3 +16,7 @@ func processEnded(ctx context.Context, _ int) bool {
 }
 
 func (*Plugin) late(*event.Sandbox, int64) {}
+
+func (*Plugin) watch(context.Context, *event.Sandbox) {}
+
+func (*Plugin) stopped(*event.Sandbox, int64) {}

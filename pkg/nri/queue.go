@@ -65,12 +65,24 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 		}
 		for len(p.queue.events) > 0 {
 			e := <-p.queue.events
-			if s, is := e.Body.(*event.Sandbox); is && s.Phase == event.SandboxRunning {
-				p.late(s, e.Time)
+			if s, is := e.Body.(*event.Sandbox); is {
+				p.reported(ctx, s, e.Time)
 			}
 			p.deliver(sink, e)
 		}
 		p.report(sink, &degraded)
+	}
+}
+
+func (p *Plugin) reported(ctx context.Context, s *event.Sandbox, at int64) {
+	switch s.Phase {
+	case event.SandboxRunning:
+		p.late(s, at)
+		p.watch(ctx, s)
+	case event.SandboxPresent:
+		p.watch(ctx, s)
+	default:
+		p.stopped(s, at)
 	}
 }
 

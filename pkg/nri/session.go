@@ -129,7 +129,6 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits for options and sandboxes: the runtime may hold a lock until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -197,7 +196,6 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// withTTRPCLog sets the context's logger, without which ttrpc logs to standard error.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

@@ -97,6 +97,9 @@ func (p *Pipeline) Now() int64 { return p.now }
 // InFlight returns the calls in progress.
 func (p *Pipeline) InFlight() []model.Flight { return p.timeline.InFlight() }
 
+// Sandboxes excludes removed ones.
+func (p *Pipeline) Sandboxes() []*event.Sandbox { return p.timeline.Pods().Present() }
+
 // Flush finishes all operations.
 func (p *Pipeline) Flush() (results []Result) {
 	p.FlushEach(func(r Result) { results = append(results, r) })

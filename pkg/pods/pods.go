@@ -148,6 +148,16 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
+// Present excludes removed ones.
+func (all *sandboxes) Present() (present []*event.Sandbox) {
+	for _, s := range all.known {
+		if s.removed == 0 {
+			present = append(present, s.Sandbox)
+		}
+	}
+	return present
+}
+
 func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {

@@ -25,10 +25,10 @@ type starts struct {
 
 type start struct {
 	model.Start
-	since  int64 // first program or setup
-	last   int64 // end of the latest shim or OCI runtime
-	closed bool  // the setup ended
-	began  bool  // the OCI runtime's verb start ended
+	since  int64
+	last   int64
+	closed bool // the setup ended
+	began  bool
 	bad    bool
 }
 
@@ -56,6 +56,7 @@ func (all *starts) of(now int64, id string) *start {
 	if s == nil {
 		evict(all.known, all.limit, func(s *start) int64 { return s.since }, func(id string) { delete(all.known, id) })
 		s = &start{since: now}
+		s.Request = model.RunPodSandbox
 		all.known[id] = s
 	}
 	return s
@@ -98,6 +99,22 @@ func (all *starts) finish(now int64, of func(string) *Sandbox) {
 			all.over = append(all.over, s.end(told))
 		}
 	}
+}
+
+// Ends notes a late stop or removal.
+func (all *starts) Ends(now int64, s *event.Sandbox, node Node) {
+	named := slices.ContainsFunc(s.Plugins, func(p event.Actor) bool { return p.State != "" })
+	if !named || s.Phase != event.SandboxStopped && s.Phase != event.SandboxRemoved {
+		return
+	}
+	e := model.Start{
+		Request: model.StopPodSandbox, From: now - s.Late, Network: now - s.Late, To: now, Reported: now, Sandbox: s, Dropped: true,
+	}
+	if s.Phase == event.SandboxRemoved {
+		e.Request = model.RemovePodSandbox
+	}
+	e.Flight = model.Flight{ContainerID: s.ID, Pod: s.Pod, Mono: node.Mono, Wall: node.Wall, Runtime: node.Runtime}
+	all.over = append(all.over, e)
 }
 
 func (s *start) end(told *Sandbox) model.Start {

@@ -14,10 +14,9 @@ import (
 type group struct {
 	mount, dir string
 	unified    bool
-	outside    bool // dir is the top of another mounted part
+	outside    bool
 }
 
-// groupsOf returns a process's (0: our) cgroups, unified and of a controller.
 func groupsOf(pid int, controller string) (all []group) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -110,7 +109,6 @@ func (g MemoryGroup) Killed() uint64 {
 	return field(g.file, "oom_kill ")
 }
 
-// anyID matches ids, as in "libpod-ID.scope" and "cri-containerd-ID.scope".
 var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // Containers returns a process of each container, by the ids in the names of cgroups. Zombies do not count: a runtime

@@ -34,10 +34,6 @@ func Locks(most int64) ([]Lock, error) {
 	return parseLocks(string(table)), err
 }
 
-// parseLocks reads:
-//
-//	1: FLOCK  ADVISORY  WRITE 708 00:2f:1234 0 EOF
-//	1: -> FLOCK  ADVISORY  WRITE 709 00:2f:1234 0 EOF
 func parseLocks(table string) (all []Lock) {
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
@@ -55,7 +51,6 @@ func parseLocks(table string) (all []Lock) {
 	return all
 }
 
-// maxDescriptors is fs.nr_open's default.
 const maxDescriptors = 1 << 20
 
 // Descriptors calls each with entries of /proc/PID/fd until that returns false. Other users' need CAP_SYS_PTRACE.

@@ -44,7 +44,7 @@ func StatOf(pid int) (Stat, error) {
 		return Stat{}, err
 	}
 	defer syscall.Close(file)
-	var data [1024]byte // it has up to 350 bytes
+	var data [1024]byte
 	n, err := syscall.Read(file, data[:])
 	if err != nil {
 		return Stat{}, err
@@ -52,7 +52,6 @@ func StatOf(pid int) (Stat, error) {
 	return parseStat(string(data[:n]))
 }
 
-// parseStat numbers fields from 3 (proc(5)).
 func parseStat(line string) (s Stat, err error) {
 	from, to := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	fields := strings.Fields(line[max(to+1, 0):])

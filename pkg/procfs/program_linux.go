@@ -53,7 +53,7 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 		var r addresses
 		switch {
 		case len(fields) < 2:
-		case strings.HasSuffix(fields[0], ":"): // of the previous mapping
+		case strings.HasSuffix(fields[0], ":"):
 			if (fields[0] == "Anonymous:" || fields[0] == "Swap:") && candidate && fields[1] != "0" {
 				clean, candidate = clean[:len(clean)-1], false
 			}

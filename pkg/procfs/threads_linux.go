@@ -63,7 +63,6 @@ func Ended(pid int) bool {
 		!slices.ContainsFunc(threads, func(t Thread) bool { return t.State != "Z" && t.State != "X" })
 }
 
-// stateIn skips the name, which has arbitrary bytes.
 func stateIn(stat string) string {
 	end := strings.LastIndex(stat, ") ")
 	if end < 0 {
@@ -73,7 +72,6 @@ func stateIn(stat string) string {
 	return after[:min(1, len(after))]
 }
 
-// channelIn cuts compiler suffixes: "ep_poll.isra.0" is ep_poll.
 func channelIn(wchan string) string {
 	name, _, _ := strings.Cut(wchan, ".")
 	if name == "0" {
@@ -82,14 +80,86 @@ func channelIn(wchan string) string {
 	return name
 }
 
-// lineAt reads a short file in three system calls, or returns "".
 func lineAt(dir int, name string) string {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
-	var line [1024]byte // stat has up to 350 bytes
+	var line [1024]byte
 	n, _ := unix.Read(fd, line[:])
 	return string(line[:max(n, 0)])
+}
+
+// PathCall is a waiting thread.
+type PathCall struct {
+	Thread
+	ID         string
+	Call, Path string
+}
+
+// PathCalls needs CAP_SYS_PTRACE.
+func PathCalls(pid int) (all []PathCall) {
+	entries, _ := os.ReadDir(path(pid, "task"))
+	for _, e := range entries {
+		t := threadAt(unix.AT_FDCWD, path(pid, "task/"+e.Name()))
+		if t.State != "S" && t.State != "D" {
+			continue
+		}
+		fields := strings.Fields(lineAt(unix.AT_FDCWD, path(pid, "task/"+e.Name()+"/syscall")))
+		if len(fields) < 3 {
+			continue
+		}
+		var name, at string
+		switch fields[0] {
+		case strconv.Itoa(unix.SYS_OPENAT):
+			name, at = "openat", fields[2]
+		case strconv.Itoa(unix.SYS_MOUNT):
+			name, at = "mount", fields[2]
+		case strconv.Itoa(unix.SYS_UMOUNT2):
+			name, at = "umount2", fields[1]
+		case strconv.Itoa(unix.SYS_UNLINKAT):
+			name, at = "unlinkat", fields[2]
+		default:
+			continue
+		}
+		if from, err := strconv.ParseUint(at, 0, 64); err == nil {
+			all = append(all, PathCall{t, e.Name(), name, textAt(pid, uintptr(from))})
+		}
+	}
+	return all
+}
+
+func textAt(pid int, from uintptr) string {
+	var data [256]byte
+	local := []unix.Iovec{{Base: &data[0]}}
+	local[0].SetLen(len(data))
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: from, Len: len(data)}}, 0)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(string(data[:n]), "\x00")
+	return text
+}
+
+// Killed reports a pending SIGKILL, or an exit.
+func Killed(pid int) bool {
+	const exiting, sigkill = 0x4, 1 << (uint(unix.SIGKILL) - 1) // PF_EXITING (include/linux/sched.h)
+	line := lineAt(unix.AT_FDCWD, path(pid, "stat"))
+	if fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:]); len(fields) > 6 {
+		flags, _ := strconv.ParseUint(fields[6], 10, 64)
+		if flags&exiting != 0 {
+			return true
+		}
+	}
+	text, _ := os.ReadFile(path(pid, "status"))
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "SigPnd" || name == "ShdPnd" {
+			if set, _ := strconv.ParseUint(strings.TrimSpace(value), 16, 64); set&sigkill != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -184,6 +184,7 @@ func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 // sandbox applies NRI's report: a running sandbox ends its setup.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	t.nri = true
+	t.pods.Ends(now, s, t.node)
 	if !t.pods.Reported(now, s) {
 		return
 	}

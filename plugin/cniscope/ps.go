@@ -74,6 +74,9 @@ func list(out io.Writer, calls []control.Call) error {
 			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, waits)
 	}
 	_ = w.Flush() // into b
+	for _, c := range calls {
+		b.WriteString(c.Hangs())
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

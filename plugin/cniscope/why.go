@@ -163,7 +163,7 @@ func podOf(l control.Line) string {
 
 func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l control.Line) error {
 	look := showOptions{color: w.color, all: l.Command == "DEL" || l.IfName == "lo"}.look(out)
-	if l.Command != control.Start && (l.Result == control.Slow || l.Result == control.Failed) {
+	if l.Call() != l.Command && (l.Result == control.Slow || l.Result == control.Failed) {
 		raw, err := r.Spans(ctx, l.TraceID)
 		if err == nil {
 			spans, err := digest.Spans(raw)
@@ -182,10 +182,7 @@ func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l contro
 
 func describe(l control.Line) string {
 	var b strings.Builder
-	call, took := strings.TrimSpace("CNI "+l.Command+" "+l.IfName), text.Round(l.Duration)
-	if l.Command == control.Start {
-		call = l.Command
-	}
+	call, took := l.Call(), text.Round(l.Duration)
 	switch {
 	case l.Result == control.Late:
 		fmt.Fprintf(&b, "%s  first connection late: %s after %s\n", podOf(l), took, call)

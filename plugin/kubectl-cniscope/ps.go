@@ -109,6 +109,9 @@ func (d psDocument) text(out io.Writer, about string) error {
 			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
 	}
 	_ = w.Flush() // into b
+	for _, c := range d.Calls {
+		b.WriteString(c.Hangs())
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

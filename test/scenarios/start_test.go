@@ -42,6 +42,25 @@ func (a nriAct) RunPodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	return nil
 }
 
+func (a nriAct) StopPodSandbox(context.Context, *api.PodSandbox) error { return a.ends("stop") }
+
+func (a nriAct) RemovePodSandbox(context.Context, *api.PodSandbox) error { return a.ends("remove") }
+
+// ends does what an act of a name such as stop-sleeps is.
+func (a nriAct) ends(when string) error {
+	switch act, _ := strings.CutPrefix(string(a), when+"-"); act {
+	case "sleeps":
+		if string(a) != act {
+			time.Sleep(1400 * time.Millisecond) // the fault
+		}
+	case "hangs":
+		if string(a) != act {
+			select {}
+		}
+	}
+	return nil
+}
+
 func (nriAct) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
 	fmt.Println("ready")
 	return nil, nil

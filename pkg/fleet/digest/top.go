@@ -141,7 +141,7 @@ func Line(l control.Line) control.Line {
 func Call(c control.Call) control.Call {
 	for _, s := range []*string{
 		&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State,
-		&c.Waits, &c.Asks, &c.Agent, &c.Polls,
+		&c.Waits, &c.Asks, &c.Agent, &c.Polls, &c.Verdict,
 	} {
 		*s = text.Clean(*s, text.Bound)
 	}

@@ -48,10 +48,7 @@ func Of(line control.Line) (n Notice, ok bool) {
 		Namespace: line.Namespace, Pod: line.Pod, UID: line.PodUID, Type: Warning,
 		Action: line.Command, IfName: line.IfName, Cause: line.Cause, Time: line.Time,
 	}
-	happened := strings.TrimSpace("CNI " + line.Command + " " + line.IfName)
-	if line.Command == control.Start {
-		happened = line.Command
-	}
+	happened := line.Call()
 	switch took := text.Round(line.Duration); line.Result {
 	case control.Slow:
 		n.Type, n.Reason = Normal, Slow

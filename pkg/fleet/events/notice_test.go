@@ -65,7 +65,7 @@ func TestWhatAPodIsTold(t *testing.T) {
 			"CNI ADD eth0 is not over after 5.1s: agentd does not answer",
 		},
 		"the sandbox's start": {
-			with(func(l *control.Line) { l.Command, l.IfName, l.Verdict = control.Start, "", "" }), Normal, Slow, "RunPodSandbox took 5.1s",
+			with(func(l *control.Line) { l.Command, l.IfName, l.Verdict = "RunPodSandbox", "", "" }), Normal, Slow, "RunPodSandbox took 5.1s",
 		},
 		"no interface": {
 			with(func(l *control.Line) { l.IfName, l.Verdict = "", "" }), Normal, Slow, "CNI ADD took 5.1s",

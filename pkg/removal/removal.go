@@ -1,0 +1,100 @@
+// Package removal finds, in /proc, what the removal of a sandbox waits for.
+package removal
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Step hangs.
+type Step struct {
+	Sandbox *event.Sandbox // or nil
+	Name    string
+	Runs    string
+	PID     int
+	Age     time.Duration
+	Running time.Duration // age of PID
+	State   string
+	Waits   string
+	Cause   judge.Cause
+	does    string
+	brief   bool // Age is unknown
+	key     string
+}
+
+// Says returns the verdict.
+func (s Step) Says() string {
+	says := text.Round(s.Age).String() + " so far: " + s.does
+	switch {
+	case s.Waits != "":
+		return says + " waits in " + s.Waits
+	case s.Cause == judge.CauseShim && s.brief:
+		return says
+	}
+	return says + " runs"
+}
+
+// Command returns the request.
+func (s Step) Command() string {
+	if s.Sandbox == nil {
+		return model.RunPodSandbox
+	}
+	return model.StopPodSandbox
+}
+
+// Key identifies a step.
+func (s Step) Key() string { return strconv.Itoa(s.PID) + " " + s.key }
+
+// Remedy returns an imperative.
+func (s Step) Remedy() string {
+	if s.Cause == judge.CauseShim && s.brief {
+		return fmt.Sprintf("run kill -CONT %d", s.PID)
+	}
+	return fmt.Sprintf("run cat /proc/%d/stack, and repair the mount, disk or program on which it waits", s.PID)
+}
+
+// Watch is safe for concurrent use.
+type Watch struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+const least = time.Second
+
+// Look lists steps of at least a second. runtime is a PID, or 0.
+func (w *Watch) Look(known []*event.Sandbox, runtime int) []Step {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found, wait := w.age(once(known, runtime))
+	if wait {
+		time.Sleep(least)
+		found, _ = w.age(once(known, runtime))
+	}
+	return found
+}
+
+func (w *Watch) age(steps []Step) (found []Step, wait bool) {
+	now, seen := time.Now(), map[string]time.Time{}
+	for _, s := range steps {
+		if s.brief {
+			key := s.Key()
+			since, known := w.since[key]
+			if !known {
+				since, wait = now, true
+			}
+			seen[key], s.Age = since, now.Sub(since)
+		}
+		if s.Age >= least {
+			found = append(found, s)
+		}
+	}
+	w.since = seen
+	return found, wait
+}

@@ -1,0 +1,166 @@
+package removal
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+type look struct {
+	now     int64
+	stats   map[int]procfs.Stat
+	below   map[int][]int
+	memory  *procfs.Memory
+	runtime int
+	known   map[string]*event.Sandbox
+	found   []Step
+}
+
+func once(known []*event.Sandbox, runtime int) []Step {
+	l := &look{
+		now: clock.Boot(), stats: map[int]procfs.Stat{}, below: map[int][]int{}, memory: procfs.NewMemory(),
+		runtime: runtime, known: map[string]*event.Sandbox{},
+	}
+	for _, s := range known {
+		l.known[s.ID] = s
+	}
+	pids, _ := procfs.All()
+	for _, pid := range pids {
+		if s, err := procfs.StatOf(pid); err == nil {
+			l.stats[pid] = s
+			l.below[s.Parent] = append(l.below[s.Parent], pid)
+		}
+	}
+	for _, pid := range slices.Sorted(maps.Keys(l.stats)) {
+		l.process(pid)
+	}
+	l.namespaces()
+	return l.found
+}
+
+const shim = "containerd-shim" // as cut by the kernel
+
+func (l *look) process(pid int) {
+	s := l.stats[pid]
+	ofShim := s.Name == shim
+	if !ofShim && s.Parent != l.runtime {
+		return
+	}
+	args, _ := l.memory.Arguments(pid)
+	of, is := l.sandboxIn(args)
+	switch {
+	case !is:
+	case ofShim && !slices.Contains(args, "delete"):
+		l.shim(pid, of)
+	case verb(args) != "":
+		l.program(pid, of, args)
+	}
+}
+
+func (l *look) sandboxIn(args []string) (*event.Sandbox, bool) {
+	for _, a := range args {
+		if of, is := l.known[a]; is {
+			return of, true
+		}
+	}
+	return nil, false
+}
+
+func (l *look) shim(pid int, of *event.Sandbox) {
+	if s := l.stats[pid]; s.State == "T" || s.State == "t" {
+		l.add(Step{
+			Sandbox: of, Name: "shim", PID: pid, Cause: judge.CauseShim,
+			brief: true,
+			does:  fmt.Sprintf("the shim (pid %d) is stopped", pid),
+		}, pid)
+	}
+	groups := procfs.Groups(pid)
+	for _, child := range l.below[pid] {
+		args, _ := l.memory.Arguments(child)
+		switch own := procfs.Groups(child) == groups; {
+		case own && verb(args) != "":
+			l.program(child, of, args)
+		case !own:
+			l.killed(child, of)
+		}
+	}
+}
+
+func (l *look) program(pid int, of *event.Sandbox, args []string) {
+	name := clean(l.stats[pid].Name)
+	step := Step{Sandbox: of, Name: name + " " + verb(args), PID: pid, Cause: judge.CauseOCIRuntime}
+	if name == shim {
+		step.Cause = judge.CauseShim
+	}
+	step.does = fmt.Sprintf("%s (pid %d)", step.Name, pid)
+	inner := pid
+	for len(l.below[inner]) > 0 {
+		inner = slices.MaxFunc(l.below[inner], func(a, b int) int { return cmp.Compare(l.stats[a].Start, l.stats[b].Start) })
+	}
+	if inner != pid {
+		step.does += fmt.Sprintf(" runs %s (pid %d), which", clean(l.stats[inner].Name), inner)
+	}
+	l.add(step, inner)
+}
+
+func (l *look) killed(pid int, of *event.Sandbox) {
+	for _, child := range l.below[pid] {
+		l.killed(child, of)
+	}
+	if s := l.stats[pid]; s.State == "D" && procfs.Killed(pid) {
+		l.add(Step{
+			Sandbox: of, Name: "process of the pod", PID: pid, Cause: judge.CauseSystemCall,
+			brief: true,
+			does:  fmt.Sprintf("killed process %s (pid %d) of the pod", clean(s.Name), pid),
+		}, pid)
+	}
+}
+
+func (l *look) add(step Step, inner int) {
+	s := l.stats[inner]
+	step.Age, step.Running = time.Duration(l.now-l.stats[step.PID].Start), time.Duration(l.now-s.Start)
+	step.PID, step.Runs, step.State = inner, clean(s.Name), s.State
+	step.Waits, step.key = clean(procfs.FirstThread(inner).Channel), step.Name+strconv.FormatInt(s.Start, 10)
+	l.found = append(l.found, step)
+}
+
+func (l *look) namespaces() {
+	for _, c := range procfs.PathCalls(l.runtime) {
+		if !strings.Contains(c.Path, "/netns/") {
+			continue
+		}
+		step := Step{
+			Name: c.Call, PID: l.runtime, Runs: clean(l.stats[l.runtime].Name), State: c.State, Waits: clean(c.Channel),
+			Cause: judge.CauseRuntime, brief: true, key: c.ID,
+			does: fmt.Sprintf("%s of network namespace %s by the runtime (pid %d)", c.Call, clean(c.Path), l.runtime),
+		}
+		for _, s := range l.known {
+			if s.NetNS == c.Path {
+				step.Sandbox = s
+			}
+		}
+		l.found = append(l.found, step)
+	}
+}
+
+func clean(s string) string { return text.Clean(s, text.Bound) }
+
+func verb(args []string) string {
+	for _, a := range args[min(1, len(args)):] {
+		if a = path.Base(a); a == "kill" || a == "delete" {
+			return a
+		}
+	}
+	return ""
+}
