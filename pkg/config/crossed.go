@@ -94,7 +94,7 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 			what += ", unless the container runtime sampled its own span"
 		}
 		remedy := `write keep = ["slow", "failed"], or a ratio above 0`
-		found["sampling.keep"] = wrong(remedy, "with ratio 0 and no keep, %s", what)
+		found["sampling.keep"] = wrong(remedy, "ratio is 0 and keep is empty: %s", what)
 	}
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)

@@ -26,10 +26,10 @@ func idleAgent(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseIdle,
-		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it, cause not observed",
+		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it",
 			plugin, Peer(worst), times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
 		Remedy: cmp.Or(ofService(worst, plugin), fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps): "+
-			"it slept, or its wait is not traced", nameOf(worst))),
+			"%[1]s slept, or waited for something that is not traced", nameOf(worst))),
 	}, time: took, kind: Agents, agent: worst}
 }
 

@@ -162,7 +162,7 @@ func (f doctorFlags) waited(cmd *cobra.Command, o doctor.Options) error {
 	gate := gates[slices.IndexFunc(gates, func(g doctor.Gate) bool { return g.Name == f.wait })]
 	began := time.Now()
 	missing, denied := gate.Wait(cmd.Context(), o, func(missing string) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s waiting: %s\n", time.Since(began).Round(time.Second), missing)
+		fmt.Fprintf(cmd.ErrOrStderr(), "waited %s: %s\n", time.Since(began).Round(time.Second), missing)
 	})
 	switch {
 	case denied:

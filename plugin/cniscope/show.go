@@ -92,7 +92,7 @@ The exit code is 3 if the recording or spool is incomplete.`,
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file, not by those in the recording; with --since, read the spool that the file names (with --since, default "+defaultOptionsFile()+")")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, also read the spool that it names (then default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration and show what was read (default "+replay.Timeout.String()+")")
@@ -174,8 +174,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("cannot send to %s, %d traces sent: %w; start an OTLP receiver there: "+
-				"HOST:PORT is OTLP over gRPC, http://HOST:4318/v1/traces is OTLP over HTTP", endpoint, sent, err)
+			return fmt.Errorf("cannot send to %s (%d traces sent): %w; start an OTLP receiver there (HOST:PORT means gRPC, "+
+				"http://HOST:4318/v1/traces means HTTP)", endpoint, sent, err)
 		}
 		sent++
 	}
