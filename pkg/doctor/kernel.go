@@ -71,7 +71,7 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	if len(k.Lacking) > 0 && len(found) == 0 {
 		why := "this user may not load BPF programs (" + fact.List(k.Lacking) + ")"
 		if k.Connector != "" {
-			why += "; the fallback (process connector) does not work: " + k.Connector
+			why += " or use the process connector (" + k.Connector + ")"
 		}
 		return nil, errors.New(why + "; run doctor as root")
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 const whyExited = "kubectl logs --previous shows its last lines; kubectl describe pod shows its exit code (Last State) and a " +
-	"failed liveness probe (Events); a host service logs to the journal"
+	"failed liveness probe (Events); for a host service, read the journal"
 
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection

@@ -18,9 +18,9 @@ func diffCmd() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two recordings",
 		Long: `Compare two recordings, A from before a change and B from after it. diff compares whole calls,
-and in them plugins, commands, waits, causes of time, and the dominant cause. A row has their
-median time per call, their number per call, and the time of one of them. Calls without them do
-not count.
+and in them plugins, commands, waits, causes of time, and the dominant cause. Each of these
+has a row: its median time per call, its number per call, and the duration of one. Calls that
+lack it do not count.
 
 diff reports only significant changes (Mann-Whitney test). A change is at least 5 % of the time in
 its row, and 1 % of the time of the call. Of twenty pairs of recordings without a difference, at
