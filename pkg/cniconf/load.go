@@ -64,7 +64,7 @@ func missing(dir string, err error) error {
 func broken(file string, err error, first bool) error {
 	remedy := "correct or remove it"
 	if first {
-		remedy = "containerd loads no network until you correct or remove it"
+		remedy = "containerd loads no network until you correct or remove this file"
 	}
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }

@@ -91,10 +91,10 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	if s := o.Sampling; s.Ratio == 0 && len(s.Keep)+len(s.Rules)+len(s.Annotated) == 0 {
 		what := "no trace is exported"
 		if s.ParentBased {
-			what += ", unless the container runtime sampled its own span"
+			what = "only traces below the runtime's sampled spans are exported"
 		}
 		remedy := `write keep = ["slow", "failed"], or a ratio above 0`
-		found["sampling.keep"] = wrong(remedy, "with ratio 0 and no keep, %s", what)
+		found["sampling.keep"] = wrong(remedy, "ratio is 0 and keep is empty, so %s", what)
 	}
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)

@@ -209,7 +209,7 @@ func attributes() value {
 				return wrong(remedy, "cannot be set here")
 			}
 			if key == "" || printable(key, text.Bound) != nil {
-				return wrong(`write a name, as "deployment.environment.name"`, "is not a name")
+				return wrong(`write a name, such as "deployment.environment.name"`, "is not a name")
 			}
 			return printable(value, textLength)
 		})

@@ -23,7 +23,7 @@ func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*P
 	}
 	if m.HealthListen != "" && m.HealthListen == m.Listen && !anyPort(m.Listen) && has(metricsKey+"health_listen") {
 		faults[metricsKey+"health_listen"] = wrong(
-			`write another port, as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
+			`write another port, such as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
 	}
 	if readable && m.WebConfig != "" && has(metricsKey+"web_config") {
 		if _, err := webconfig.Check(m.WebConfig); err != nil {

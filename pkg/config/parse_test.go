@@ -65,7 +65,7 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: [slow] has command, call, agent, lock, hung, readiness, first_connection, baseline, baseline_dir, rule`}},
 		{"no section is near", "[zzzzzzzzz]\nx = 1\n", []string{`f.toml:1:2: zzzzzzzzz: is not a section: the sections are sampling, slow, trace, export, export.otlp,`}},
 		{"no section", "slow = 3\n", []string{`f.toml:1:1: slow: is a number, but it is a section: write [slow] on a line of its own`}},
-		{"a number for a duration", "slow.command = 250\n", []string{`f.toml:1:6: slow.command: is a number: write a number with its unit, as "250ms" or "2s", from 1µs to 24h`}},
+		{"a number for a duration", "slow.command = 250\n", []string{`f.toml:1:6: slow.command: is a number: write a number with its unit, such as "250ms" or "2s", from 1µs to 24h`}},
 		{"not a duration", "slow.command = \"fast\"\n", []string{`slow.command: "fast" is not a duration`}},
 		{"a share out of range", "sampling.ratio = 1.5\n", []string{`f.toml:1:10: sampling.ratio: 1.5 is out of range: write a number from 0 to 1`}},
 		{"text for yes and no", "nri.enabled = \"yes\"\n", []string{`nri.enabled: is text: write true or false, without quotes`}},
@@ -73,11 +73,11 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"a relative path", "state.dir = \"run\"\n", []string{`state.dir: "run" is not an absolute path`}},
 		{"a port that is none", "metrics.listen = \":90000\"\n", []string{`metrics.listen: "90000" is not a port`}},
 		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "hung", "partial"`}},
-		{"not a power of two", "probe.ring = \"3MiB\"\n", []string{`probe.ring: 3MiB is not a power of two: write a number with its unit, as "8MiB", from 64KiB to 64MiB, a power of two`}},
+		{"not a power of two", "probe.ring = \"3MiB\"\n", []string{`probe.ring: 3MiB is not a power of two: write a number with its unit, such as "8MiB", from 64KiB to 64MiB, a power of two`}},
 		{"control characters", "resource.node = \"a\\u001b[31m\"\n", []string{`resource.node: has characters that cannot be printed`}},
 		{"a bad pattern", "[[slow.rule]]\ncommand = \"a[\"\nthreshold = \"1s\"\n", []string{`f.toml:2:1: slow.rule[0].command: "a[" is not a pattern`}},
 		{"a slip in a former section", "[run]\ndirr = \"/run/c\"\n", []string{`f.toml:2:1: run.dirr: is not an option`}},
-		{"a caller without a path", "probe.callers = [\"/usr/bin/a\",\n  \"containerd\"]\n", []string{`f.toml:2:3: probe.callers[1]: "containerd" names no path: write it from the root, as "/usr/bin/cri-dockerd"`}},
+		{"a caller without a path", "probe.callers = [\"/usr/bin/a\",\n  \"containerd\"]\n", []string{`f.toml:2:3: probe.callers[1]: "containerd" names no path: write it from the root, such as "/usr/bin/cri-dockerd"`}},
 		{"rootless that nobody is", "probe.rootless = true\n", []string{`probe.rootless: does nothing alone: name the runtime's program in probe.callers`}},
 		{"faults in the second rule", `
 [[slow.rule]]

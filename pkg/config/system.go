@@ -81,10 +81,10 @@ func (s System) path(path string) *Problem {
 		return wrong("write "+quote(path), "%s is an address, not a path", quoted(path))
 	}
 	if drive.MatchString(path) || strings.HasPrefix(path, `\\`) {
-		return wrong(`write it from the root, as "/run/…"; a file for Windows is checked with --os windows`,
+		return wrong(`write it from the root, such as "/run/…"; a file for Windows is checked with --os windows`,
 			"%s is a path of Windows", quoted(path))
 	}
-	return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(path))
+	return wrong(`write it from the root, such as "/run/…"`, "%s is not an absolute path", quoted(path))
 }
 
 var drive = regexp.MustCompile(`^[A-Za-z]:`)
@@ -137,5 +137,5 @@ func (s System) program(pattern string) *Problem {
 	if strings.HasPrefix(rest, "/") && (s != Windows || rest != pattern) {
 		return nil
 	}
-	return wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(pattern))
+	return wrong(fmt.Sprintf("write it from the root, such as %q", example), "%s names no path", quoted(pattern))
 }

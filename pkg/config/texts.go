@@ -56,7 +56,7 @@ func (s spec) orEmpty(possible, schema string, check func(string) *Problem) valu
 
 func checkPattern(s string) *Problem {
 	if s == "" {
-		return wrong(`write a pattern, as "kube-*"`, "is empty")
+		return wrong(`write a pattern, such as "kube-*"`, "is empty")
 	}
 	if _, err := path.Match(s, ""); err != nil {
 		return wrong(`close every [ and end no pattern in \`, "%s is not a pattern", quoted(s))
@@ -223,7 +223,7 @@ func checkGroup(s string) *Problem {
 	if len(s) <= 32 && groupName.MatchString(s) {
 		return nil
 	}
-	return wrong(`write a group's name, as "cniscope", or its number, as "60947"`, "%s is not a group", quoted(s))
+	return wrong(`write a group's name, such as "cniscope", or its number, such as "60947"`, "%s is not a group", quoted(s))
 }
 
 var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)

@@ -101,7 +101,7 @@ func span(s string) time.Duration {
 }
 
 func ratio() value {
-	const remedy = "write a number from 0 to 1, as 0.1"
+	const remedy = "write a number from 0 to 1, such as 0.1"
 	return simple(func(v any) (float64, *Problem) {
 		n, ok := v.(float64)
 		if i, whole := v.(int64); whole {
@@ -147,7 +147,7 @@ func count(least, most int64, unit string) value {
 
 func duration(least, most time.Duration) value {
 	possible := text.Short(least) + " to " + text.Short(most)
-	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s`, possible)
+	remedy := fmt.Sprintf(`write a number with its unit, such as "250ms" or "2s", from %s`, possible)
 	return simple(func(v any) (time.Duration, *Problem) {
 		s, ok := v.(string)
 		if !ok {
@@ -172,7 +172,7 @@ func size(least, most int64, powerOfTwo bool) value {
 	if powerOfTwo {
 		possible += ", a power of two"
 	}
-	remedy := `write a number with its unit, as "8MiB", from ` + possible
+	remedy := `write a number with its unit, such as "8MiB", from ` + possible
 	return simple(func(v any) (int64, *Problem) {
 		var n int64
 		switch v := v.(type) {

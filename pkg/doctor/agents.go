@@ -227,9 +227,9 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	}
 	name := ""
 	if a.Known != nil && a.Known.Name != "" {
-		name = fact.Sayf(" (%s was last seen there)", a.Known.Name)
+		name = fact.Sayf(" (last seen: %s)", a.Known.Name)
 	}
-	do = []string{"start its agent again" + name + "; to find the agent: kubectl get pods -A -o wide --field-selector " +
+	do = []string{"start the plugin's agent again" + name, "to find the agent: kubectl get pods -A -o wide --field-selector " +
 		"spec.nodeName=NODE; systemctl --failed"}
 	for _, n := range fact.Winners(f) {
 		if n.Name == a.Network {

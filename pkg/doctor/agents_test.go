@@ -27,7 +27,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
 		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
 		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
-		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "it is the usual address of the agent of cilium-cni", "no process and no container", "NetworkReady=true", "start its agent again"}},
+		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "it is the usual address of the agent of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
 		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last line of the attempt before: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
 		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			old := agent
@@ -50,7 +50,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "start the service proxy"}, not: "no process"},
 		"seen once, gone now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
-			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start its agent again (xd was last seen there)"},
+			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start the plugin's agent again (last seen: xd)"},
 		},
 		"seen once, stopped now, beside its call": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}},

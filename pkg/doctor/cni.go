@@ -34,7 +34,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	case len(d.Networks) == 0:
 		_, remedy := nobodyWrote(f)
 		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
+			Level: Problem, Summary: fact.Sayf("%s contains no CNI configuration", d.Dir),
 			Evidence: append(empty(f), loadError(f)...),
 			Remedy:   remedy,
 		}}, nil
@@ -115,7 +115,7 @@ func order(f *fact.Facts) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{"files after it, which are not loaded: " + fact.List(files)}
+	return []string{"also not loaded, because they come later: " + fact.List(files)}
 }
 
 const (

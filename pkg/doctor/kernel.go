@@ -71,9 +71,9 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	if len(k.Lacking) > 0 && len(found) == 0 {
 		why := "this user may not load BPF programs (" + fact.List(k.Lacking) + ")"
 		if k.Connector != "" {
-			why += " and cannot use the process connector instead (" + k.Connector + ")"
+			why += " or use the process connector (" + k.Connector + ")"
 		}
-		return nil, errors.New(why + ": run doctor as root")
+		return nil, errors.New(why + "; run doctor as root")
 	}
 	return found, nil
 }
@@ -108,7 +108,7 @@ func refuses(k fact.Kernel) []Finding {
 		finding.Level, finding.Summary = Warning, what+": cniscope traces plugins and commands by the process "+
 			"connector, but not their system calls"
 	default:
-		finding.Level, finding.Summary = Problem, what+", and the process connector does not work here either, so "+
+		finding.Level, finding.Summary = Problem, what+", and the fallback (process connector) does not work here either, so "+
 			"cniscope traces nothing"
 		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
 		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork "+

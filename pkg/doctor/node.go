@@ -52,7 +52,7 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	d := f.DNS.Value
 	switch {
 	case d.Server == "":
-		return nil, notApplicable("no kubelet runs here, or its configuration names no cluster DNS")
+		return nil, notApplicable("no kubelet runs here, or the kubelet's configuration names no cluster DNS")
 	case d.Err == "":
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{{
 		Level: Warning, Summary: fact.Sayf(summary, f.Options.Endpoint),
-		Evidence: []string{fact.Sayf("a test span: %s", f.Sent.Err)},
+		Evidence: []string{fact.Sayf("doctor sent a test span: %s", f.Sent.Err)},
 		Remedy:   []string{remedyForEndpoint(f.Sent.Err)},
 	}}, nil
 }

@@ -28,9 +28,9 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Evidence: append(proxy, on...),
 		Remedy: append([]string{
 			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
-			"for this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address, " +
-				"then kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
-			"then remove kube-proxy's rules on each node, by the command for its mode",
+			"for this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
+			"then remove kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
+			"then remove kube-proxy's rules on each node, by one of these commands",
 		}, append(removeRules(), "or keep kube-proxy: cilium config set kube-proxy-replacement false")...),
 	}}, nil
 }
@@ -142,7 +142,7 @@ func replacementOn(f *fact.Facts) (evidence []string, err error) {
 func attached(programs []fact.Attached) string {
 	var said []string
 	for _, p := range programs {
-		said = append(said, p.Program+" on "+p.To)
+		said = append(said, "program "+p.Program+" is attached to "+p.To)
 	}
 	return fact.List(said)
 }

@@ -39,8 +39,8 @@ func writersSay(f *fact.Facts) (said []string) {
 		}
 	}
 	if f.Containers.Err == nil && len(writers(f)) == 0 && len(agentProcesses(f)) == 0 {
-		said = append(said, "no container mounts that directory or belongs to a known CNI, and no agent of a CNI runs "+
-			"outside a container")
+		said = append(said, "no container mounts that directory, no container belongs to a known CNI, and no agent of a CNI "+
+			"runs outside containers")
 	}
 	return said[:min(len(said), fact.Listed)]
 }

@@ -243,10 +243,10 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 		},
 		"waiting for a CPU": {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 300 * ms }),
-			cause: CauseAgent, says: `; agentd was on a CPU, or waiting for one, for 980ms of it$`, remedy: `nr_throttled`,
+			cause: CauseAgent, says: `; agentd was on a CPU for 300ms of it, and waited for a CPU for 680ms$`, remedy: `nr_throttled`,
 		},
 		"idle all the time": {
-			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, cause not observed$`, remedy: `^read agentd's log of that time`,
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it$`, remedy: `^read agentd's log of that time`,
 		},
 		"control: but it ran something": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,

@@ -80,8 +80,8 @@ func causesInside() []About {
 		{
 			CauseLock, "file lock",
 			[]PartKind{Locks},
-			"shorten what the holder does under the lock: run kube-proxy in mode nftables or raise its minSyncPeriod; " +
-				"give host-local a smaller range or put its dataDir on tmpfs",
+			"shorten what the holder does under the lock; for kube-proxy, use mode nftables or raise minSyncPeriod; " +
+				"for host-local, use a smaller range or put its dataDir on tmpfs",
 		},
 		{
 			CauseKernelLock, "kernel lock",
@@ -91,8 +91,8 @@ func causesInside() []About {
 		{
 			CauseDAD, "IPv6 DAD",
 			[]PartKind{DAD},
-			"set enabledad = false in plugin bridge, or net.ipv6.conf.default.accept_dad = 0 in the pod's network namespace, " +
-				"if IPAM gives no address to two pods at once",
+			"set enabledad = false in plugin bridge, or net.ipv6.conf.default.accept_dad = 0 in the pod's network namespace; " +
+				"do this only if IPAM never gives two pods the same address",
 		},
 		{
 			CauseRetry, "iptables retry",
@@ -109,42 +109,42 @@ func causesInside() []About {
 		{
 			CauseScan, "host-local scan",
 			[]PartKind{Plugins, SystemCalls},
-			"shrink host-local's ranges, put its dataDir on tmpfs, or delete the files of removed pods there: " +
-				"it reads one for each address in use",
+			"shrink host-local's ranges, or put its dataDir on tmpfs; run cniscope doctor: its check leaked-leases finds the " +
+				"leases of removed pods",
 		},
 		{
 			CauseLockFile, "existing lock file",
 			[]PartKind{Sleep},
-			"run fuser -v on the lock file that the trace names; if a process holds the file open and hangs, kill it; if " +
-				"no process does, remove the file",
+			"run fuser -v on the lock file that the trace names; if a process holds the file open and hangs, kill the process; " +
+				"if no process holds the file open, remove the file",
 		},
 		{
 			CauseMissingFile, "missing file",
 			[]PartKind{Sleep},
-			"start the program that writes the file that the trace names, or correct its path in the plugin's configuration",
+			"start the program that writes the missing file, or correct the file's path in the plugin's configuration; the trace names the file",
 		},
 		{
 			CauseSleep, "sleep",
 			[]PartKind{Sleep},
-			"shorten the plugin's poll or retry interval, or speed up its wait: the spans before and after each " +
-				"sleep show what the plugin waits for",
+			"shorten the plugin's poll or retry interval; or speed up what the plugin waits for: the spans before and after " +
+				"each sleep show it",
 		},
 		{
 			CausePlugin, "plugin's own work",
 			[]PartKind{Plugins},
-			"raise the CPU limit of the runtime's cgroup if it has one; run perf record -a -g while a pod starts, and " +
+			"raise the CPU limit of the runtime's cgroup, if there is a limit; run perf record -a -g while a pod starts, and " +
 				"send the profile to the plugin's authors",
 		},
 		{
 			CauseHalted, "stopped plugin",
 			[]PartKind{Halts},
-			"run kill -CONT with the plugin's pid if its /proc/PID/status says State: T, detach the debugger if it has a " +
-				"TracerPid, thaw its cgroup if that is frozen",
+			"run kill -CONT PID if /proc/PID/status of the plugin says State: T; detach the debugger if TracerPid there is not " +
+				"0; thaw the plugin's cgroup if it is frozen",
 		},
 		{
 			CauseLeakedChild, "leaked child process",
 			[]PartKind{Waiting, Between},
-			"redirect the standard output of the process that the plugin leaves behind (>/dev/null), or have the plugin wait for it",
+			"have the plugin redirect the standard output of the process that it leaves running (>/dev/null), or wait until that process exits",
 		},
 		{CauseFailed, "plugin error", nil, ""},
 		{CauseMissing, "missing plugin", nil, "install the missing plugin into the CNI binary directory and make it executable; cniscope doctor names the directory"},
@@ -154,16 +154,16 @@ func causesInside() []About {
 func causesOfAgents() []About {
 	of := []PartKind{Agents}
 	return []About{
-		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows"},
-		{CausePeer, "behind the agent", of, "resume the process below the agent's connection in the trace if it is stopped, raise its CPU limit if it is on a CPU, otherwise read its log of that time"},
-		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
-		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): it slept, or its wait is not traced"},
+		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise the agent's CPU limit if nr_throttled in cpu.stat of its cgroup grows"},
+		{CausePeer, "behind the agent", of, "read the trace to find the process below the agent's connection; resume that process if it is stopped; raise its CPU limit if it is on a CPU; otherwise read its log of that time"},
+		{CauseStopped, "stopped agent", of, "run kill -CONT PID if /proc/PID/status of the agent says State: T; write 0 to cgroup.freeze of the agent's cgroup if it is frozen"},
+		{CauseIdle, "idle agent", of, "read the agent's log of that time (kubectl logs --timestamps): the agent slept, or waited for something that is not traced"},
 		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit of requests"},
-		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous shows why it exited), or correct its address in the plugin's configuration"},
-		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
-		{CauseRestarted, "agent restarted", of, "fix why the agent exited, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
-		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off it"},
-		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and fix what fails; if nothing fails, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
+		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous shows why it exited), or correct the agent's address in the plugin's configuration"},
+		{CauseEnded, "agent ended", of, "start the agent again and fix why it exited; " + whyExited},
+		{CauseRestarted, "agent restarted", of, "fix why the agent exited, unless it was restarted on purpose; " + whyExited},
+		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off the node"},
+		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and fix what fails; if nothing fails, raise the limit of the plugin's client (QPS, burst), or use an IPAM that asks less often"},
 	}
 }
 
@@ -179,13 +179,13 @@ func causesElsewhere() []About {
 			CauseNetwork, "network configuration",
 			[]PartKind{Network},
 			"load the kernel module that the request needs at boot (/etc/modules-load.d), or split a bridge that has very " +
-				"many ports: the trace has the request and its interface",
+				"many ports; the trace names the request and its interface",
 		},
 		{
 			CauseMount, "mount",
 			[]PartKind{SystemCalls},
-			"restart the program that serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it " +
-				"(fsfreeze -u) or unmount it (umount -l): until then stat of its files hangs",
+			"restart the program that serves the file system (FUSE, a CSI driver), or its server (NFS); thaw a frozen file " +
+				"system (fsfreeze -u); otherwise unmount the file system (umount -l)",
 		},
 		{
 			CauseSystemCall, "system call",

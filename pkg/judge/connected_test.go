@@ -61,7 +61,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		"a policy that drops": {
 			blocked,
 			[]event.Obstacle{policy(0)},
-			LatePolicy, "the policy of nftables ip filter FORWARD is drop, and it has no rule", "nft chain ip filter FORWARD '{ policy accept; }'",
+			LatePolicy, "the policy of nftables ip filter FORWARD is drop, and it has no rule", "nft chain ip filter FORWARD '{policy accept;}'",
 		},
 		"a policy whose rules may accept": {
 			blocked,

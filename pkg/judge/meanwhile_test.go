@@ -23,7 +23,7 @@ func TestCandidates(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"what the agent ran for one of several calls is named": {
 			op:    calling(nil, images(shared("clang", 100, 900, 2), shared("ip", 900, 910, 2))),
-			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock ran clang, for this or 2 other calls, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, which clang shares`,
+			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock ran clang, for this or 2 other calls, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, shared by clang, if`,
 		},
 		"with a remedy for the command, where there is one": {
 			op: calling(nil, images(shared("iptables", 100, 900, 2))), cause: CauseCommand, remedy: `^replace iptables by nftables`,

@@ -56,7 +56,7 @@ func Accept(c *event.Chain) string {
 	if !plainName.MatchString(c.Family) || !plainName.MatchString(c.Table) || !plainName.MatchString(c.Name) {
 		return "run nft list chains, and set the policy of that chain to accept"
 	}
-	return fmt.Sprintf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
+	return fmt.Sprintf("nft chain %s %s %s '{policy accept;}'", c.Family, c.Table, c.Name)
 }
 
 // Unstartable returns a program's fault as a clause, and its fix unless that is a new copy.

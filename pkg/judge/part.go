@@ -48,7 +48,7 @@ type Part struct {
 	// In is the plugin or command that waited longest, unless Name says it.
 	In   string
 	Time time.Duration
-	// Count of images or waits; 0 for Between.
+	// Count of images or waits.
 	Count int
 	// Detail is the cause of the longest wait.
 	Detail string
@@ -81,12 +81,13 @@ func (p Part) String() string {
 		said += " (" + strings.Join(more, ", ") + ")"
 	}
 	for _, what := range []string{p.Asked, p.Detail} {
-		if what != "" {
-			said += ", " + what
+		if what != "" && p.Kind != DAD {
+			what = ", " + what
 		}
+		said += what
 	}
 	if p.Kind == DAD && p.Count > 1 {
-		said += " and others"
+		said += " and other addresses"
 	}
 	if p.Doing != "" {
 		said += "; " + p.Doing
@@ -113,8 +114,7 @@ func (p *Part) Confirmed() PartKind {
 // Doubtful reports whether most of it is a candidate.
 func (p *Part) Doubtful() bool { return p.Candidate > p.Time/2 }
 
-// oneStood reports whether State covers nearly all of the time: "stopped, 2 times" would mean that it was stopped
-// twice.
+// oneStood reports whether State covers nearly all of the time, so that a count would mislead.
 func (p *Part) oneStood() bool {
 	return p.State != "" && 10*(p.when.End-p.when.Start) >= 9*int64(p.Time)
 }
@@ -125,7 +125,7 @@ func (p Part) What() string {
 	case Between:
 		return "the runtime ran no plugin"
 	case Unexplained:
-		return "plugin " + p.Name + " ran, cause not observed"
+		return "plugin " + p.Name + " did unobserved work"
 	case Locks:
 		if p.Name == "" {
 			return "waiting for file locks, briefly each time"
@@ -155,7 +155,7 @@ func (p Part) What() string {
 	case Sleep:
 		return "plugin " + p.Name + " slept"
 	case Waiting:
-		return "plugin " + p.Name + " waited, cause not observed"
+		return "plugin " + p.Name + " waited for something unobserved"
 	}
 	return string(p.Kind) + " " + p.Name
 }
@@ -211,7 +211,7 @@ func (s *span) in() string {
 	return "in " + model.CallPath(s.image.In)
 }
 
-// doing describes an agent within an interval. It names the agent, to tell it from the plugin.
+// doing describes an agent within an interval, by name.
 func doing(c *model.Connection, when model.Interval) string {
 	said := spending(c, when)
 	in := inFunction(c.Work)
@@ -233,8 +233,11 @@ func spending(c *model.Connection, when model.Interval) string {
 		return nameOf(c) + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
 		return fmt.Sprintf("%s was on a CPU for %s of it", nameOf(c), text.Round(time.Duration(w.CPU)))
-	case said != "": // ready to run at every sample
-		return fmt.Sprintf("%s was on a CPU, or waiting for one, for %s of it", nameOf(c), text.Round(time.Duration(s.Time)))
+	case said != "" && 0 < w.CPU && w.CPU < s.Time: // ready to run at every sample
+		return fmt.Sprintf("%s was on a CPU for %s of it, and waited for a CPU for %s", nameOf(c),
+			text.Round(time.Duration(w.CPU)), text.Round(time.Duration(s.Time-w.CPU)))
+	case said != "":
+		return fmt.Sprintf("%s was ready to run for %s of it", nameOf(c), text.Round(time.Duration(s.Time)))
 	}
 	return ""
 }
@@ -247,7 +250,7 @@ func nameOf(c *model.Connection) string {
 }
 
 func detected(d *model.Detection) string {
-	said := "for " + d.Address
+	said := " of " + d.Address
 	if d.On != "" {
 		said += " on " + d.On
 	}

@@ -14,7 +14,7 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 	for want, part := range map[string]Part{
 		"command iptables":                                          {Kind: Commands, Name: "iptables", Count: 40},
 		"waiting for file lock /run/xtables.lock":                   {Kind: Locks, Name: "/run/xtables.lock", In: "plugin portmap", Count: 3, Detail: "held by kube-proxy (pid 81)"},
-		"plugin bridge waited for IPv6 duplicate address detection": {Kind: DAD, In: "bridge", Detail: "for fd00::2 on eth0"},
+		"plugin bridge waited for IPv6 duplicate address detection": {Kind: DAD, In: "bridge", Detail: " of fd00::2 on eth0"},
 		"waiting for file locks, briefly each time":                 {Kind: Locks, Count: 40},
 		"waiting for kernel locks, briefly each time":               {Kind: KernelLocks, Count: 40},
 		"the runtime ran no plugin":                                 {Kind: Between},
@@ -61,9 +61,9 @@ func TestWhatAStateIsCalled(t *testing.T) {
 
 func TestWhatADetectionIsCalled(t *testing.T) {
 	for want, d := range map[string]*model.Detection{
-		"for fd00::2":         {Address: "fd00::2"},
-		"for fd00::2 on eth0": {Address: "fd00::2", On: "eth0"},
-		"for fd00::2 on eth0, which another host uses": {Address: "fd00::2", On: "eth0", State: event.AddressDuplicate},
+		" of fd00::2":         {Address: "fd00::2"},
+		" of fd00::2 on eth0": {Address: "fd00::2", On: "eth0"},
+		" of fd00::2 on eth0, which another host uses": {Address: "fd00::2", On: "eth0", State: event.AddressDuplicate},
 	} {
 		harness.Equal(t, detected(d), want)
 	}
@@ -97,7 +97,7 @@ func TestWhichCommandLetsAChainAccept(t *testing.T) {
 	for want, c := range map[string]event.Chain{
 		"iptables-legacy -P FORWARD ACCEPT":                               {Backend: "iptables-legacy", Family: "ip"},
 		"ip6tables-legacy -P FORWARD ACCEPT":                              {Backend: "iptables-legacy", Family: "ip6"},
-		"nft chain inet filter forward '{ policy accept; }'":              {Backend: "nftables", Family: "inet", Table: "filter", Name: "forward"},
+		"nft chain inet filter forward '{policy accept;}'":              {Backend: "nftables", Family: "inet", Table: "filter", Name: "forward"},
 		"run nft list chains, and set the policy of that chain to accept": {Backend: "nftables", Family: "inet", Table: "filter", Name: "a b"},
 	} {
 		harness.Equal(t, Accept(&c), want)

@@ -134,7 +134,7 @@ func (p *program) String() string {
 		a := p.by[0]
 		return a.subject(p.via) + " ran " + p.name + times(p.runs) + inner + a.circumstances(p.via)
 	}
-	said := fmt.Sprintf("%s ran %d times%s", p.name, p.runs, inner)
+	said := fmt.Sprintf("%s was run %d times%s", p.name, p.runs, inner)
 	for i, a := range p.by {
 		joint := " and "
 		if i == 0 {

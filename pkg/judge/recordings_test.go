@@ -112,7 +112,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"full":      {cause: judge.CauseFailed, says: `^plugin host-local failed .*no IP addresses available`, never: `ovs-vswitchd`, remedy: `leaked-leases`},
 			"quoag":     {cause: judge.CauseStarved, says: `waited for a CPU$`, never: `range`, remedy: `^raise the CPU limit of antrea-agent`},
 			"vsk":       {cause: judge.CauseRestarted, says: `ovs-vswitchd \(pid 11976\) exited .* and was started again`, never: `waited for ovsdb-server$`, remedy: `^fix why ovs-vswitchd exited`},
-			"dbg2":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `detach its debugger`},
+			"dbg2":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `detach the debugger of`},
 			"rst":       {cause: judge.CauseRefused, says: `dial unix /var/run/antrea/cni.sock: connect: connection refused""(; portmap, bandwidth never ran)?$`, remedy: `^start antrea-agent`},
 		},
 		"cilium-cold-burst": {

@@ -15,6 +15,9 @@ const (
 	CauseOOM       Cause = "agent_oom"
 )
 
+const whyExited = "kubectl logs --previous shows its last lines; kubectl describe pod shows its exit code (Last State) and a " +
+	"failed liveness probe (Events); for a host service, read the journal"
+
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection
 	for i := range e.waits {
@@ -79,16 +82,15 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	if gone.Exchange != nil {
 		since = "the wait began"
 	}
-	const why = "kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code, the journal those of a service"
 	switch {
 	case w.Killed == "OOM":
 		v.Cause, how = CauseOOM, "was OOM-killed"
-		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off it", who)
+		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); if dmesg says constraint=CONSTRAINT_NONE, the whole node ran out of memory: move pods off the node", who)
 	case restarted:
 		v.Cause = CauseRestarted
-		v.Remedy = fmt.Sprintf("fix why %s exited, unless it was restarted on purpose: %s; Events name a failed liveness probe", who, why)
+		v.Remedy = fmt.Sprintf("fix why %s exited, unless it was restarted on purpose; "+whyExited, who)
 	default:
-		v.Remedy = fmt.Sprintf("start %s again and fix why it exited: %s", who, why)
+		v.Remedy = fmt.Sprintf("start %s again and fix why it exited; "+whyExited, who)
 	}
 	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s",
 		waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)

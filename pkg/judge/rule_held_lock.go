@@ -26,7 +26,7 @@ func heldLock(e *evidence) *finding {
 		f.Remedy = "switch the node to iptables-nft, which takes no lock, or run kube-proxy in mode nftables, or raise its minSyncPeriod"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
-		const own = "give host-local a smaller range or put its dataDir on tmpfs, because it reads one file per address under its lock"
+		const own = "give host-local a smaller range, or put its dataDir on tmpfs: host-local reads one file per address under this lock"
 		switch h := longest.what.(*model.Wait).Holder; {
 		case h != nil && h.Name == "host-local":
 			f.Remedy = own

@@ -28,9 +28,9 @@ func idleAgent(e *evidence) *finding {
 		Cause: CauseIdle,
 		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it%s",
 			plugin, Peer(worst), times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle))),
-			cmp.Or(inFunction(worst.Work), ", cause not observed")),
+			inFunction(worst.Work)),
 		Remedy: cmp.Or(ofService(worst, plugin), fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps): "+
-			"it slept, or its wait is not traced", nameOf(worst))),
+			"%[1]s slept, or waited for something that is not traced", nameOf(worst))),
 	}, time: took, kind: Agents, agent: worst}
 }
 

@@ -49,7 +49,7 @@ func leaked(run *model.Image, next int64) *finding {
 		Cause: CauseLeakedChild,
 		Says: fmt.Sprintf("the runtime waited for %s (pid %d), which plugin %s left running with its standard output open",
 			child.Name, child.PID, run.Run.Plugin),
-		Remedy: fmt.Sprintf("have %s redirect the standard output of %s (>/dev/null), or wait for it",
+		Remedy: fmt.Sprintf("have %s redirect the standard output of %s (>/dev/null), or wait until %[2]s exits",
 			run.Run.Plugin, child.Name),
 	}, time: gap}
 }

@@ -22,7 +22,7 @@ func TestASlowMount(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a plugin binds a path whose file system does not answer": {
 			op:    add(seen(plugin("bridge", 0, 2000), mounting(from(50, 1900)))),
-			cause: CauseMount, says: `^1\.85s of 2s: bridge waited for mount of /run/netns/a \(bind, from /csi/data\)$`, remedy: `program that serves that file system`,
+			cause: CauseMount, says: `^1\.85s of 2s: bridge waited for mount of /run/netns/a \(bind, from /csi/data\)$`, remedy: `program that serves the file system`,
 		},
 		"a file system by its type, and in vain": {
 			op: add(seen(plugin("bridge", 0, 2000), mounting(from(50, 1900), func(m *event.Mount) {

@@ -1,11 +1,18 @@
 package judge
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
 func slowPlugin(e *evidence) *finding {
 	_, most := e.of(Plugins)
 	if most == nil {
 		return nil
 	}
-	says := "plugin " + most.Name + " was on a CPU, or waiting for one"
+	says := "plugin " + most.Name + " " + e.onCPU(most.Name)
 	if most.Detail != "" {
 		says += ", " + most.Detail
 	}
@@ -13,4 +20,20 @@ func slowPlugin(e *evidence) *finding {
 		Cause: CausePlugin, Says: says,
 		Remedy: CausePlugin.remedy(),
 	}, time: most.Time, kind: Plugins}
+}
+
+func (e *evidence) onCPU(plugin string) string {
+	var cpu, delay time.Duration
+	for i := range e.spans {
+		if im := e.spans[i].image; im.Run != nil && im.Run.Plugin == plugin && !e.spans[i].candidate {
+			cpu, delay = cpu+time.Duration(im.CPU), delay+time.Duration(im.RunDelay)
+		}
+	}
+	switch {
+	case cpu == 0:
+		return "was on a CPU, or waited for one"
+	case delay < cpu/10:
+		return fmt.Sprintf("was on a CPU for %s", text.Round(cpu))
+	}
+	return fmt.Sprintf("was on a CPU for %s, and its threads waited for a CPU for %s", text.Round(cpu), text.Round(delay))
 }

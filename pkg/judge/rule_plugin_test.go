@@ -1,9 +1,17 @@
 package judge
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/model"
+)
 
 func TestSlowPlugin(t *testing.T) {
 	rulings(t, map[string]ruling{
-		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p was on a CPU, or waiting for one$`},
+		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p was on a CPU for 480ms$`},
+		"a plugin computes and waits": {
+			op: add(with(plugin("p", 0, 500), func(im *model.Image) { im.CPU, im.RunDelay = 300*ms, 190*ms })), cause: CausePlugin,
+			says: `: plugin p was on a CPU for 300ms, and its threads waited for a CPU for 190ms$`,
+		},
 	})
 }

@@ -114,7 +114,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 	v := Verdict{
 		Cause: CauseLockFile, Says: fmt.Sprintf("lock file %s existed; %s", p.Path, p.tried("create")),
 		Remedy: fmt.Sprintf("run fuser -v %s; if a process holds the file open and hangs, "+
-			"kill it; if no process does, run %s %[1]s", text.Shell(p.Path), remove),
+			"kill the process; if no process holds it open, run %s %[1]s", text.Shell(p.Path), remove),
 	}.beside(p.by.plugin)
 	l := e.call.LockFiles[p.Path]
 	switch {

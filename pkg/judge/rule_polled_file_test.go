@@ -40,8 +40,8 @@ func TestAPolledFile(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a lock file": {
 			op: lock(), cause: CauseLockFile, says: tries + "$",
-			remedy: `^run fuser -v /run/p.lock; if a process holds the file open and hangs, kill it; ` +
-				`if no process does, run rm /run/p.lock$`,
+			remedy: `^run fuser -v /run/p.lock; if a process holds the file open and hangs, kill the process; ` +
+				`if no process holds it open, run rm /run/p.lock$`,
 		},
 		"that is old": {
 			op: but(lock(), unknown(-3*time.Hour)), cause: CauseLockFile,
@@ -56,7 +56,7 @@ func TestAPolledFile(t *testing.T) {
 					m.Name = "mkdir"
 				}
 			}),
-			cause: CauseLockFile, says: `\(mkdir: EEXIST\)`, remedy: `; if no process does, run rmdir /run/p.lock`,
+			cause: CauseLockFile, says: `\(mkdir: EEXIST\)`, remedy: `; if no process holds it open, run rmdir /run/p.lock`,
 		},
 		"whose process is gone": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 99999}, Gone: true})),

@@ -35,7 +35,7 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		name := d.most.Image.Name
 		v := Verdict{Cause: CauseCommand, Remedy: instead(name)}
 		if v.Remedy == "" {
-			v.Remedy = raiseLimit(c, name+" shares")
+			v.Remedy = raiseLimit(c, name)
 		}
 		v.Says = fmt.Sprintf("%s ran %s%s, %s, while plugin %s waited", Peer(c), name, times(len(d.when)), d.whose(), plugin)
 		return &finding{Verdict: v}

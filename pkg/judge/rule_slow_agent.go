@@ -42,5 +42,5 @@ func agentRemedy(c *model.Connection, plugin string) string {
 			return r
 		}
 	}
-	return fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows", nameOf(c))
+	return fmt.Sprintf("read %[1]s's log of that time (kubectl logs --timestamps); raise the CPU limit of %[1]s if nr_throttled in cpu.stat of its cgroup grows", nameOf(c))
 }

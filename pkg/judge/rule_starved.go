@@ -33,7 +33,7 @@ func starved(e *evidence) *finding {
 		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
 	if below != nil {
-		f.Remedy = raiseLimit(below, "its plugins share") + ", or move pods away"
+		f.Remedy = raiseLimit(below, "its plugins") + ", or move pods away"
 	}
 	return f
 }
@@ -83,6 +83,6 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 }
 
 func raiseLimit(agent *model.Connection, shares string) string {
-	return fmt.Sprintf("raise the CPU limit of %s, which %s, if nr_throttled in its cgroup's cpu.stat grows; "+
+	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled in cpu.stat of that cgroup grows; "+
 		"otherwise start fewer pods at once", nameOf(agent), shares)
 }

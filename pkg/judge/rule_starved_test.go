@@ -25,7 +25,7 @@ func TestStarved(t *testing.T) {
 			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {
 				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 480), cpu(5)), delayed(900))}
 			}),
-			cause: CauseStarved, says: `^470ms of 1s: the processes of the call waited for a CPU$`, remedy: `^raise the CPU limit of agentd, which its plugins share`,
+			cause: CauseStarved, says: `^470ms of 1s: the processes of the call waited for a CPU$`, remedy: `^raise the CPU limit of agentd, shared by its plugins`,
 		},
 		"control: host-local computes there": {
 			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {

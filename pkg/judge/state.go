@@ -64,9 +64,9 @@ func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	case state == event.AgentFrozen:
 		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, pid)
 	case by != "":
-		return fmt.Sprintf("kill %s, or detach it, to resume %s; then run kill -CONT %d if /proc/%[3]d/status says State: T", by, name, pid)
+		return fmt.Sprintf("kill %s, or detach it, to resume %s; if /proc/%d/status then says State: T, run kill -CONT %[3]d", by, name, pid)
 	}
-	return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; detach its debugger if TracerPid there is not 0", pid, name)
+	return fmt.Sprintf("run kill -CONT %[1]d to resume %[2]s if /proc/%[1]d/status still says State: T; detach the debugger of %[2]s if TracerPid in that file is not 0", pid, name)
 }
 
 func inside(function string) string {
@@ -93,7 +93,7 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	case event.AgentStopped, event.AgentFrozen:
 		return goOn(who.PID, name, s.State, s.By)
 	case event.AgentRunning:
-		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows; otherwise run perf record -p %d to find its hot code", name, who.PID)
+		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in cpu.stat of its cgroup grows; otherwise run perf record -p %d to find the hot code", name, who.PID)
 	case event.AgentUninterruptible:
 		return fmt.Sprintf("%s; /proc/%d/stack shows where it waits", stuckIn(s.Channel, name), who.PID)
 	}

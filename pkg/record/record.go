@@ -71,7 +71,7 @@ type TruncatedError struct {
 
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("%s: the recording ends within a line (its writer was killed, or the copy is incomplete); "+
-		"only what precedes it was read", place(e.File, e.Line))
+		"only complete lines were read", place(e.File, e.Line))
 }
 
 // BoundError means that a recording exceeds Reader.Bound, such as More: "4194304 events". Earlier events are valid.

@@ -82,7 +82,7 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 	// O_CREATE|O_EXCL never follows the last component (open(2)).
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
+		return nil, fmt.Errorf("%w; choose another name, or remove the file", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the recording: %w", err)

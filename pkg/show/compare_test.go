@@ -159,7 +159,7 @@ func TestDifferencesAreDrawn(t *testing.T) {
 CNI ADD eth0  slower: median 96.1ms ±4% → 498.8ms ±5%  ×5.2  (20 → 20 calls)
 
 CNI ADD eth0
-                                     in a call that has it   ratio       per call                    one
+                                             time per call   ratio         number            time of one
   slower           run bridge             96.1ms → 498.8ms    ×5.2          1 → 1       96.1ms → 498.8ms
   slower           command iptables        15.9ms → 59.9ms    ×3.8        11 → 40         1.44ms → 1.5ms
   appeared         command sleep                   → 300ms                    → 1                → 300ms

@@ -61,7 +61,7 @@ func (p *painter) compared(kind KindCompared) {
 	}
 	column = min(column, max(24, p.Width-84))
 	heading := fmt.Sprintf("%-15s  %-*s  %21s %7s  %13s  %21s", "", column, "",
-		"in a call that has it", "ratio", "per call", "one")
+		"time per call", "ratio", "number", "time of one")
 	p.printf("\n%s\n  %s\n", p.paint(bold, kind.Name), p.paint(dim, strings.TrimRight(heading, " ")))
 	same := map[string][]string{}
 	for _, c := range kind.Rows {

@@ -86,7 +86,7 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Call > 0 && call.took() > l.Call {
 		by := fmt.Sprintf("took %s, more than %s", text.Round(call.took()), l.Call)
 		if why := call.verdict(); why != "" {
-			by += ": " + why
+			by += "; " + why
 		}
 		all = append(all, crossing(call, "max-call", by))
 	}

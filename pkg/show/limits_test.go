@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		"a call": {
 			Limits{Call: 500 * time.Millisecond},
 			[]span{slow, many},
-			[]string{"shop/web-0  CNI ADD eth0 took 900ms, more than 500ms: 700 ms in policyctl (--max-call)"},
+			[]string{"shop/web-0  CNI ADD eth0 took 900ms, more than 500ms; 700 ms in policyctl (--max-call)"},
 		},
 		"exactly": {Limits{Call: 900 * time.Millisecond}, []span{slow}, nil},
 		"a command": {
@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) {
 			Limits{Call: time.Millisecond, Failed: &zero},
 			[]span{broken},
 			[]string{
-				"shop/web-0  CNI ADD eth0 took 3ms, more than 1ms: bridge exited 1 (--max-call)",
+				"shop/web-0  CNI ADD eth0 took 3ms, more than 1ms; bridge exited 1 (--max-call)",
 				"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)",
 			},
 		},

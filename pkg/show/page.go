@@ -259,7 +259,7 @@ var pageStyle string
 
 // Page writes a self-contained HTML page without scripts or requests. It iterates several times.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
-	t, err := template.New("page").Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"steps": steps}).Parse(pageTemplate)
 	if err != nil {
 		return err
 	}
@@ -284,6 +284,8 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // Style is the only style that Policy allows.
 func (*page) Style() template.CSS { return template.CSS(pageStyle) }
+
+func steps(remedy string) string { return strings.Trim(text.Steps("", remedy), "→ \n") }
 
 // Policy allows only the page's style, in case escaping fails.
 func (*page) Policy() string {

@@ -60,11 +60,11 @@ func (p *painter) spent(all []Spent) {
 		}
 		p.b.WriteByte('\n')
 		if s.Remedy != "" {
-			p.printf("%27s→ %s\n", "", s.Remedy)
+			p.printf("%s", text.Steps(strings.Repeat(" ", 27), s.Remedy))
 		}
 	}
 	if rest := restOf(all); rest != "" {
-		p.printf("  not slow: %s\n", rest)
+		p.printf("  other time: %s\n", rest)
 	}
 }
 

@@ -133,10 +133,19 @@ func alike(a, b *node) bool {
 }
 
 func (n *node) sum() string {
-	if n.kind() == attr.KindCommand {
-		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
+	what := "waits"
+	switch n.kind() {
+	case attr.KindCommand:
+		what = "runs"
+	case attr.KindRequest:
+		what = "requests"
+	case attr.KindSysctl:
+		what = "writes"
 	}
-	return text.Round(n.total).String() + " in all"
+	if n.total > n.took() {
+		what = "overlapping " + what
+	}
+	return fmt.Sprintf("%s in %d %s", text.Round(n.total), n.count, what)
 }
 
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }

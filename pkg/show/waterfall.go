@@ -97,7 +97,7 @@ func (p *painter) headline(call *node, resource attrs) {
 			p.printf("  %s\n", p.paint(bold, verdict))
 		}
 		if remedy := call.text(attr.RemedyKey); remedy != "" {
-			p.printf("  → %s\n", remedy)
+			p.printf("%s", text.Steps("  ", remedy))
 		}
 	} else if part := call.biggestPart(); part != "" {
 		p.printf("  %s\n", part)

@@ -51,6 +51,11 @@ func Clean(s string, limit int) string {
 	return b.String()
 }
 
+// Steps writes each step of a remedy on a line of its own.
+func Steps(indent, remedy string) string {
+	return indent + "→ " + strings.ReplaceAll(remedy, "; ", "\n"+indent+"→ ") + "\n"
+}
+
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {

@@ -90,3 +90,7 @@ func TestExitCode(t *testing.T) {
 		harness.Equal(t, text.ExitCode(code), want, code)
 	}
 }
+
+func TestEachStepOfARemedyHasALine(t *testing.T) {
+	harness.Equal(t, text.Steps("  ", "run a; if b, run c"), "  → run a\n  → if b, run c\n")
+}

@@ -21,7 +21,7 @@ func TestCommandLines(t *testing.T) {
 		{"show --since 1h --spool /not/there", 1, "no spool there"},
 		{"show --last 1d --spool /not/there", 1, "no spool there"},
 		{"show --since 2w1d --spool /not/there", 1, "no spool there"},
-		{"show " + threePods + " --otlp 127.0.0.1:1", 1, "cannot send to 127.0.0.1:1, 0 traces sent: Unavailable: dial tcp"},
+		{"show " + threePods + " --otlp 127.0.0.1:1", 1, "cannot send to 127.0.0.1:1 (0 traces sent): Unavailable: dial tcp"},
 		{"show --since 1y", 2, `invalid argument "1y" for "--since" flag: want a number with ms, s, m, h, d or w, such as 90m`},
 		{"show --since -1h", 2, "--since: want more than 0"},
 		{"record x --for -60m", 2, "--for -60m: want a duration, such as 10m"},

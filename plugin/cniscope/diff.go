@@ -18,12 +18,13 @@ func diffCmd() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two recordings",
 		Long: `Compare two recordings, A from before a change and B from after it. diff compares whole calls,
-and in them plugins, commands, waits, causes of time, and the dominant cause. Each row has the
-number per call, the duration of one, and the median time per call that has the row.
+and in them plugins, commands, waits, causes of time, and the dominant cause. Each of these
+has a row: its median time per call, its number per call, and the duration of one. Calls that
+lack it do not count.
 
-diff reports only significant changes: at least 5 % of the row's own time and 1 % of the
-call's, by a Mann-Whitney test. The test is corrected: of twenty pairs of recordings without
-a difference, at most one shows a change. A difference in too few calls is marked "too few
+diff reports only significant changes (Mann-Whitney test). A change is at least 5 % of the time in
+its row, and 1 % of the time of the call. Of twenty pairs of recordings without a difference, at
+most one shows a change. A difference in too few calls is marked "too few
 calls"; ten calls on each side are usually enough. The exit code is 0 with and without
 differences. For limits in CI, run "cniscope show --help".`,
 		Example: `  cniscope diff before.rec.gz after.rec.gz

@@ -38,10 +38,10 @@ func doctorCmd() *cobra.Command {
 finding has its evidence and a remedy.
 
 doctor asks the container runtime which CNI configuration it has loaded. It checks the CNI
-directory, its plugins and the containers that install them, the agents that plugins call,
-kubelet, service proxies, remains of other CNIs, hung and failed CNI calls, locks, NRI, the
-kernel, the OTLP endpoint (by one test span) and the clock. It changes nothing, runs no
-plugin or command, and needs no access to the cluster.
+directory, its plugins, the containers that install them, and the agents that plugins call. It
+checks kubelet, service proxies, remains of other CNIs, and hung and failed CNI calls. It also
+checks locks, NRI, the kernel, the clock and, by one test span, the OTLP endpoint. It changes
+nothing, runs no plugin or command, and needs no access to the cluster.
 
 The exit code is 0 if every check was made and found nothing. It is 1 if a problem or a
 warning was found. It is 3 if nothing was found but a check could not be made, or if the
@@ -162,7 +162,7 @@ func (f doctorFlags) waited(cmd *cobra.Command, o doctor.Options) error {
 	gate := gates[slices.IndexFunc(gates, func(g doctor.Gate) bool { return g.Name == f.wait })]
 	began := time.Now()
 	missing, denied := gate.Wait(cmd.Context(), o, func(missing string) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s waiting: %s\n", time.Since(began).Round(time.Second), missing)
+		fmt.Fprintf(cmd.ErrOrStderr(), "waited %s: %s\n", time.Since(began).Round(time.Second), missing)
 	})
 	switch {
 	case denied:

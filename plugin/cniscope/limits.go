@@ -19,7 +19,7 @@ func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 	flags.DurationVar(&l.Call, "max-call", 0, "exit 1 if a call took longer, such as 500ms")
 	flags.DurationVar(&l.Command, "max-command", 0, "exit 1 if one command took longer, such as 250ms")
 	flags.Func("max-commands", "exit 1 if a call ran more commands than this `number`", atMost(&l.Commands))
-	flags.Func("max-failed", "exit 1 if more calls than this `number` failed, e.g. 0", atMost(&l.Failed))
+	flags.Func("max-failed", "exit 1 if more calls than this `number` failed, such as 0", atMost(&l.Failed))
 }
 
 func checkLimits(l show.Limits, set func(flag string) bool) error {

@@ -20,7 +20,7 @@ func TestLimitsGate(t *testing.T) {
 		said string
 	}{
 		threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1": {0, "12 calls, all within the limits"},
-		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms: 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
+		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms; 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
 		threePods + " --max-commands 31":                        {1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
 		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
 		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: plugin policy failed (code 11)"},

@@ -40,7 +40,7 @@ func run(ctx context.Context) (code int) {
 	}
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		if errors.Is(err, control.ErrNotRunning) {
-			err = fmt.Errorf("%w; start its service, or run cniscope install", err)
+			err = fmt.Errorf("%w; start the service cniscope, or run cniscope install", err)
 		}
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
 		return exitCode(err)

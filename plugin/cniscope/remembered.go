@@ -27,7 +27,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("no spool (dir in [export.spool] of %s, or --spool DIR), and %w",
+		return fmt.Errorf("this node has no spool ([export.spool] dir in %s, or --spool DIR), and %w",
 			cmp.Or(o.options, defaultOptionsFile()), err)
 	}
 	if err != nil {

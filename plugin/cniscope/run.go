@@ -18,10 +18,9 @@ func runCmd() *cobra.Command {
 		Short: "Observe this node and export a trace of every CNI call",
 		Long: `Observe this node and export a trace of every CNI call, until stopped.
 
-cniscope registers with containerd by NRI, as an external plugin, or as a pre-installed plugin
-if containerd started it. Without NRI, cniscope still traces every call, with the pod's name
-and namespace from the CNI arguments. Without a destination (export.otlp.endpoint or
-export.file.path), cniscope still logs each slow or failed call.
+cniscope registers with containerd as an NRI plugin. Without NRI, cniscope still traces every
+call, with the pod's name and namespace from the CNI arguments. Without a destination
+(export.otlp.endpoint or export.file.path), cniscope still logs each slow or failed call.
 
 cniscope reads its configuration file again when the file changes, and on SIGHUP.
 

@@ -44,12 +44,12 @@ read the spool. It holds the sampled setups and teardowns, exported or not. With
 show asks the running cniscope, which holds the last slow and failed setups and teardowns in
 full. Of the others it holds one line each, which "cniscope why POD" prints.
 
-If the pod of --pod has no call, show lists the pods that have one, and exits with 1, or with
-2 if there is a limit.
+If the pod of --pod has no call, show lists the pods that have one. The exit code is then 1, or
+2 with a limit.
 
 With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
-the call and the limit. The exit code is 2 if the limit cannot be checked, because no call
-matches or not all calls were readable. A limit also covers calls that are not drawn, such as
+the call and the limit. The exit code is 2 if the limit cannot be checked: no call
+matches, or a call cannot be read. A limit also covers calls that are not drawn, such as
 lo; --problems draws every call that exceeds a limit. With --pod, a limit covers only the
 calls of that pod.
 
@@ -92,7 +92,7 @@ The exit code is 3 if the recording or spool is incomplete.`,
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file, not by those in the recording; with --since, read the spool that the file names (with --since, default "+defaultOptionsFile()+")")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, also read its spool (default with --since: "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration and show what was read (default "+replay.Timeout.String()+")")
@@ -174,8 +174,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("cannot send to %s, %d traces sent: %w; start an OTLP receiver there: "+
-				"HOST:PORT is OTLP over gRPC, http://HOST:4318/v1/traces is OTLP over HTTP", endpoint, sent, err)
+			return fmt.Errorf("cannot send to %s (%d traces sent): %w; start an OTLP receiver there (HOST:PORT means gRPC, "+
+				"http://HOST:4318/v1/traces means HTTP)", endpoint, sent, err)
 		}
 		sent++
 	}

@@ -106,7 +106,7 @@ func tell(out io.Writer, s *install.Status) error {
 		}
 	}
 	for _, u := range s.Unknown {
-		row("unknown", "%s", u)
+		row("note", "%s", u)
 	}
 	return w.Flush()
 }

@@ -25,8 +25,8 @@ func topCmd() *cobra.Command {
 		Long: `Rank the causes of slow and failed CNI calls of the last hour on this node, with their plugins, total
 time, worst call and remedy.
 
-top asks the running cniscope, and needs root, but no backend, spool or sampling. It counts the
-last 10,000 pod setups and teardowns since cniscope started.
+top asks the running cniscope, and needs root. It needs no backend and no spool. It counts the last
+10,000 pod setups and teardowns since cniscope started, sampled or not.
 
 For many nodes, run kubectl cniscope top.`,
 		Example: `  cniscope top

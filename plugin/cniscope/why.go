@@ -28,9 +28,9 @@ func whyCmd() *cobra.Command {
 teardowns, earliest first, and its calls in progress. It draws slow and failed ones as "show"
 does, with verdict and remedy.
 
-why asks the running cniscope, and needs root, but no backend, spool or sampling. cniscope holds
-one line for each of the last 10,000 setups and teardowns since it started (the node history), and
-the last slow and failed ones in full. A pod with hostNetwork has no network setup.
+why asks the running cniscope, and needs root. It needs no backend and no spool. cniscope holds one
+line for each of the last 10,000 setups and teardowns since it started, sampled or not (the node
+history). It holds the last slow and failed ones in full. A pod with hostNetwork has no network setup.
 
 From another machine, run kubectl cniscope why.`,
 		Example: `  cniscope why shop/web-0
@@ -143,8 +143,8 @@ func (w why) unknown(ctx context.Context, r control.Reader, name string, since t
 	if len(pods) > 0 {
 		said = "; the latest pods here: " + digest.Some(pods, podsNamed)
 	}
-	return fmt.Errorf("no CNI call of pod %s since %s: it may be on another node, or use hostNetwork%s; if its sandbox does "+
-		"not start, run cniscope doctor", text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
+	return fmt.Errorf("no CNI call of pod %s since %s: the pod may be on another node, or use hostNetwork%s; if the sandbox "+
+		"does not start, run cniscope doctor", text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
 }
 
 func latest(ctx context.Context, r control.Reader) (pods []string, err error) {
@@ -195,7 +195,7 @@ func describe(l control.Line) string {
 		fmt.Fprintf(&b, "  %s\n", says)
 	}
 	if l.Remedy != "" {
-		fmt.Fprintf(&b, "  → %s\n", l.Remedy)
+		b.WriteString(text.Steps("  ", l.Remedy))
 	}
 	details := []string{l.Time.UTC().Format("2006-01-02 15:04:05.000Z")}
 	for _, d := range []struct{ name, value string }{

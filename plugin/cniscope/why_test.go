@@ -77,7 +77,7 @@ func TestWhy(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	_, _, err = cniscope(t, "why", "shop/nobody", "--config", options)
-	if err == nil || !strings.Contains(err.Error(), "no CNI call of pod shop/nobody since 1970-01-01 00:00:00Z: it may be on another node") || !strings.Contains(err.Error(), "shop/slow-0") {
+	if err == nil || !strings.Contains(err.Error(), "no CNI call of pod shop/nobody since 1970-01-01 00:00:00Z: the pod may be on another node") || !strings.Contains(err.Error(), "shop/slow-0") {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const stamp = "2006-01-02 15:04:05Z"
@@ -70,6 +71,6 @@ func explain(b *strings.Builder, l control.Line, on string) {
 		fmt.Fprintf(b, "      %s\n", says)
 	}
 	if l.Remedy != "" {
-		fmt.Fprintf(b, "    → %s\n", l.Remedy)
+		b.WriteString(text.Steps("    ", l.Remedy))
 	}
 }

@@ -25,7 +25,7 @@ func TestBursts(t *testing.T) {
 		n.says(c, "agent|slow_command", `cilium-agent`, `^$|^raise the CPU limit of cilium-agent`)
 		if strings.Contains(c.verdict(), "ran clang") && strings.Contains(c.verdict(), "for this or ") {
 			named++
-			n.says(c, "slow_command", `^\S+ of \S+: cilium-agent`, `^raise the CPU limit of cilium-agent, which clang shares`)
+			n.says(c, "slow_command", `^\S+ of \S+: cilium-agent`, `^raise the CPU limit of cilium-agent, shared by clang,`)
 		}
 	}
 	if named == 0 {
@@ -37,7 +37,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range eight {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.Took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
-			n.says(c, "agent_idle|agent", `waited for cilium-agent .* cilium-agent was (idle|on a CPU, or waiting for one,) for`, `^(read cilium-agent's log|raise the CPU limit)`)
+			n.says(c, "agent_idle|agent", `waited for cilium-agent .* cilium-agent was (idle|on a CPU|ready to run) for`, `^(read cilium-agent's log|raise the CPU limit)`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))

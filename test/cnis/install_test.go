@@ -43,7 +43,7 @@ func TestInstallation(t *testing.T) {
 	}
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 
-	n.stops("cni", "there is no network in "+n.rig.CNIConfDir())
+	n.stops("cni", n.rig.CNIConfDir()+" contains no CNI configuration")
 
 	t.Log("an earlier installation has left its network behind")
 	n.conflist("05-cilium.conflist", "cilium", object{"type": "cilium-cni"})

@@ -100,7 +100,7 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
-	a.finds("cni-agent", doctor.Warning, "no process listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start its agent again (askerd was last seen there)")
+	a.finds("cni-agent", doctor.Warning, "no process listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start the plugin's agent again (last seen: askerd)")
 	if _, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-2"}); err == nil {
 		t.Fatal("a pod got a network from nobody")
 	}

@@ -42,7 +42,7 @@ func (n *node) stops(gate, reason, step string) {
 	n.Helper()
 	out, steps, code := n.install("cilium", "1s")
 	last := strings.Split(strings.TrimSpace(steps), "\n")
-	if code != 1 || !strings.Contains(out, "s waiting: "+reason) || !strings.Contains(out, " is not ready after 1s: "+reason) ||
+	if code != 1 || !strings.Contains(out, "s: "+reason) || !strings.Contains(out, " is not ready after 1s: "+reason) ||
 		!strings.Contains(out, "install.sh: stopped at gate "+gate+" ") || !strings.HasPrefix(last[len(last)-1], step) {
 		n.Errorf("gate %s: exit code %d, want 1, %q and %q after %s:\n%s%s", gate, code, reason, reason, step, steps, out)
 	}
@@ -62,7 +62,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	n.stops("runtime", "containerd does not answer", "systemctl enable --now containerd")
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 
-	n.stops("cni", "there is no network in "+n.rig.CNIConfDir(), "cilium install")
+	n.stops("cni", n.rig.CNIConfDir()+" contains no CNI configuration", "cilium install")
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-late.conflist"),
 		fmt.Sprintf(`{"cniVersion":"1.1.0","name":"late","plugins":[{"type":"late","agent":%q}]}`, socket))
@@ -87,7 +87,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	n.stops("ready", "the plugins' STATUS reports that the network is not ready", "cilium install")
 	harness.Check(t, n.rig.AddPlugin("late", bridge))
 
-	n.stops("dns", "no kubelet runs here, or its configuration names no cluster DNS", "cilium install")
+	n.stops("dns", "no kubelet runs here, or the kubelet's configuration names no cluster DNS", "cilium install")
 	server := fmt.Sprintf("127.53.%d.%d", os.Getpid()>>8&255, os.Getpid()&255)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, config, "clusterDNS:\n- "+server+"\nclusterDomain: corp.example\n")

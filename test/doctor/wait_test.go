@@ -29,7 +29,7 @@ func TestWaitingForTheNetwork(t *testing.T) {
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
 	}
-	harness.Says(t, said.String(), "waiting: no CNI configuration has been written into "+n.rig.CNIConfDir())
+	harness.Says(t, said.String(), "s: no CNI configuration has been written into "+n.rig.CNIConfDir())
 	cmd = n.command("--wait", "ready")
 	harness.Equal(t, exitCode(t, cmd.Run()), doctor.ExitHealthy, "ready already: ended with")
 }

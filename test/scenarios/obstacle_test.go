@@ -66,7 +66,7 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 	for _, c := range []late{
 		{
 			"policy-0", "policy", "the policy of nftables inet cniscope_test forward is drop, and it has no rule; the kernel repeated a SYN ",
-			"nft chain inet cniscope_test forward '{ policy accept; }'; stop what sets it",
+			"nft chain inet cniscope_test forward '{policy accept;}'\n",
 			run("nft", dropForwarded), run("nft", "delete table inet cniscope_test"), false,
 		},
 		rule, never,

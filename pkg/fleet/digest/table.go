@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const tableMost = 10
@@ -38,6 +39,6 @@ func explain(out *strings.Builder, l control.Line) {
 		fmt.Fprintf(out, "    %s\n", says)
 	}
 	if l.Remedy != "" {
-		fmt.Fprintf(out, "  → %s\n", l.Remedy)
+		out.WriteString(text.Steps("  ", l.Remedy))
 	}
 }
