@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -122,6 +123,19 @@ func (s *Source) Connected(in event.Namespace) {
 	defer s.mu.Unlock()
 	delete(s.pods, in)
 	s.drops().Forget(in)
+}
+
+// Tell ends it for a stopped pod, whose DEL takes away what looks would miss.
+func (s *Source) Tell(e event.Event) {
+	switch b, is := e.Body.(*event.Sandbox); {
+	case !is:
+	case b.Phase == event.SandboxRunning && b.PID != 0:
+		procfs.Note(int(b.PID))
+	case b.Phase == event.SandboxStopped, b.Phase == event.SandboxRemoved:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.DeleteFunc(s.pods, func(_ event.Namespace, p *pod) bool { return p.sandbox == b.ID && !p.connected })
+	}
 }
 
 // Want looks for a failed call.

@@ -220,6 +220,7 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 		choose(e, n.labels)
 		known.Tell(e)
 		n.programs.Tell(e)
+		n.firsts.Tell(e)
 		n.await(e)
 		take(e)
 	}, n.sources...)

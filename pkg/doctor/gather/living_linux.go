@@ -108,16 +108,8 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 		}
 	}
 	ends := sync.OnceValues(vethEnds)
-	pids, _ := procfs.All()
-	for _, pid := range slices.Backward(pids) {
-		if len(pods) == 0 {
-			break
-		}
-		inode, err := procfs.Namespace(pid, "net")
+	for pid, inode := range procfs.Inside(pods) {
 		sandbox := pods[inode]
-		if err != nil || sandbox == "" {
-			continue
-		}
 		delete(pods, inode)
 		for _, n := range permanent(pid) {
 			ends, known := ends()
