@@ -24,7 +24,7 @@ const (
 	watched = time.Minute
 	// pace is the least time between looks without a late connection.
 	pace = time.Second
-	// breath is the least time between looks for failed calls.
+	// breath is that for failed calls.
 	breath = 100 * time.Millisecond
 )
 
@@ -125,7 +125,7 @@ func (s *Source) Connected(in event.Namespace) {
 	s.drops().Forget(in)
 }
 
-// Tell ends it for a stopped pod, whose DEL takes away what looks would miss.
+// Tell ends it for stopped pods.
 func (s *Source) Tell(e event.Event) {
 	switch b, is := e.Body.(*event.Sandbox); {
 	case !is:

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// insides are processes by the inode of their network namespace.
+// by the inode of the network namespace
 var insides struct {
 	sync.Mutex
 	pids map[uint32]int
@@ -36,7 +36,7 @@ func noted(inode uint32) int {
 	return insides.pids[inode]
 }
 
-// Inside yields processes in the wanted network namespaces, noted ones first, until the caller deleted all wanted.
+// Inside yields processes in wanted network namespaces, until the caller deleted all wanted.
 func Inside[V any](wanted map[uint32]V) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		try := func(pid int) bool {
