@@ -31,11 +31,12 @@ const (
 // Node examines the node for a Source.
 type Node struct {
 	// Tries reads namespaces that still have a process.
-	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
+	Tries func(*procfs.Residents, []event.Namespace) map[event.Namespace]*event.Tries
 	// InTheWay returns what drops packets of pods, by sandbox, and under "" of all, if asked for.
-	InTheWay func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
-	Found    func(context.Context, event.Want) *event.Found
-	Drops    func() source.Drops // may be or return nil
+	InTheWay  func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
+	Found     func(context.Context, event.Want) *event.Found
+	Drops     func() source.Drops // may be or return nil
+	Residents *procfs.Residents
 }
 
 // Source runs once.
@@ -130,7 +131,7 @@ func (s *Source) Tell(e event.Event) {
 	switch b, is := e.Body.(*event.Sandbox); {
 	case !is:
 	case b.Phase == event.SandboxRunning && b.PID != 0:
-		procfs.Note(int(b.PID))
+		s.node.Residents.Note(int(b.PID))
 	case b.Phase == event.SandboxStopped, b.Phase == event.SandboxRemoved:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -235,7 +236,7 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 	namespaces := slices.SortedFunc(maps.Keys(due), func(a, b event.Namespace) int {
 		return strings.Compare(a.Key, b.Key)
 	})
-	tries := s.node.Tries(namespaces)
+	tries := s.node.Tries(s.node.Residents, namespaces)
 	var sandboxes []string
 	for _, p := range due {
 		sandboxes = append(sandboxes, p.sandbox)

@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -85,7 +86,7 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			looked, began := 0, time.Now()
 			s := New(Node{
-				Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+				Tries: func(_ *procfs.Residents, all []event.Namespace) map[event.Namespace]*event.Tries {
 					return map[event.Namespace]*event.Tries{all[0]: test.tries}
 				},
 				InTheWay: func(_ context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
@@ -123,7 +124,7 @@ func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, pods atomic.Int64
 		s := New(Node{
-			Tries: func([]event.Namespace) map[event.Namespace]*event.Tries { return nil },
+			Tries: func(*procfs.Residents, []event.Namespace) map[event.Namespace]*event.Tries { return nil },
 			InTheWay: func(_ context.Context, sandboxes []string, _ bool) map[string][]event.Obstacle {
 				looks.Add(1)
 				pods.Add(int64(len(sandboxes)))
@@ -168,7 +169,7 @@ func TestDropsOfAPodThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dropping{}
 		s := New(Node{
-			Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+			Tries: func(_ *procfs.Residents, all []event.Namespace) map[event.Namespace]*event.Tries {
 				return map[event.Namespace]*event.Tries{all[0]: {Asked: 2, Answered: 1}}
 			},
 			InTheWay: func(context.Context, []string, bool) map[string][]event.Obstacle { return nil },

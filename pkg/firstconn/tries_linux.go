@@ -8,14 +8,14 @@ import (
 )
 
 // Tries reads the counters of namespaces by their inodes.
-func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
+func Tries(r *procfs.Residents, namespaces []event.Namespace) map[event.Namespace]*event.Tries {
 	found, missing := map[event.Namespace]*event.Tries{}, map[uint32]event.Namespace{}
 	for _, in := range namespaces {
 		if inode, err := strconv.ParseUint(in.Label, 10, 32); err == nil {
 			missing[uint32(inode)] = in
 		}
 	}
-	for pid, inode := range procfs.Inside(missing) {
+	for pid, inode := range procfs.Inside(r, missing) {
 		snmp, netstat, arp := procfs.Net(pid, "snmp"), procfs.Net(pid, "netstat"), procfs.Net(pid, "arp")
 		if now, err := procfs.Namespace(pid, "net"); snmp == "" || err != nil || now != inode {
 			continue // it left, or another process has its number

@@ -6,49 +6,49 @@ import (
 	"sync"
 )
 
-// by the inode of the network namespace
-var insides struct {
-	sync.Mutex
+// Residents are processes by the inode of their network namespace.
+type Residents struct {
+	mu   sync.Mutex
 	pids map[uint32]int
 }
 
-const insidesMax = 4096
+const residentsMax = 4096
 
 // Note spares Inside a search.
-func Note(pid int) {
+func (r *Residents) Note(pid int) {
 	if inode, err := Namespace(pid, "net"); err == nil {
-		note(inode, pid)
+		r.note(inode, pid)
 	}
 }
 
-func note(inode uint32, pid int) {
-	insides.Lock()
-	defer insides.Unlock()
-	if insides.pids == nil || len(insides.pids) >= insidesMax {
-		insides.pids = map[uint32]int{}
+func (r *Residents) note(inode uint32, pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pids == nil || len(r.pids) >= residentsMax {
+		r.pids = map[uint32]int{}
 	}
-	insides.pids[inode] = pid
+	r.pids[inode] = pid
 }
 
-func noted(inode uint32) int {
-	insides.Lock()
-	defer insides.Unlock()
-	return insides.pids[inode]
+func (r *Residents) noted(inode uint32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pids[inode]
 }
 
-// Inside yields processes in wanted network namespaces, until the caller deleted all wanted.
-func Inside[V any](wanted map[uint32]V) iter.Seq2[int, uint32] {
+// Inside yields processes in wanted network namespaces, until the caller deleted all.
+func Inside[V any](r *Residents, wanted map[uint32]V) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		try := func(pid int) bool {
 			inode, err := Namespace(pid, "net")
 			if _, is := wanted[inode]; err != nil || !is {
 				return true
 			}
-			note(inode, pid)
+			r.note(inode, pid)
 			return yield(pid, inode)
 		}
 		for inode := range wanted {
-			if pid := noted(inode); pid != 0 && !try(pid) {
+			if pid := r.noted(inode); pid != 0 && !try(pid) {
 				return
 			}
 		}

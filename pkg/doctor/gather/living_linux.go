@@ -99,7 +99,7 @@ func destination(n *net.IPNet) string {
 
 // staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
 // Only a pod at a veth without a bridge sends nothing to others.
-func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obstacle {
+func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) map[string][]event.Obstacle {
 	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
 		var s unix.Stat_t
@@ -108,7 +108,7 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 		}
 	}
 	ends := sync.OnceValues(vethEnds)
-	for pid, inode := range procfs.Inside(pods) {
+	for pid, inode := range procfs.Inside(r, pods) {
 		sandbox := pods[inode]
 		delete(pods, inode)
 		for _, n := range permanent(pid) {
