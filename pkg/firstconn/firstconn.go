@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -23,18 +24,19 @@ const (
 	watched = time.Minute
 	// pace is the least time between looks without a late connection.
 	pace = time.Second
-	// breath is the least time between looks for failed calls.
+	// breath is that for failed calls.
 	breath = 100 * time.Millisecond
 )
 
 // Node examines the node for a Source.
 type Node struct {
 	// Tries reads namespaces that still have a process.
-	Tries func([]event.Namespace) map[event.Namespace]*event.Tries
+	Tries func(*procfs.Residents, []event.Namespace) map[event.Namespace]*event.Tries
 	// InTheWay returns what drops packets of pods, by sandbox, and under "" of all, if asked for.
-	InTheWay func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
-	Found    func(context.Context, event.Want) *event.Found
-	Drops    func() source.Drops // may be or return nil
+	InTheWay  func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle
+	Found     func(context.Context, event.Want) *event.Found
+	Drops     func() source.Drops // may be or return nil
+	Residents *procfs.Residents
 }
 
 // Source runs once.
@@ -122,6 +124,19 @@ func (s *Source) Connected(in event.Namespace) {
 	defer s.mu.Unlock()
 	delete(s.pods, in)
 	s.drops().Forget(in)
+}
+
+// Tell ends it for stopped pods.
+func (s *Source) Tell(e event.Event) {
+	switch b, is := e.Body.(*event.Sandbox); {
+	case !is:
+	case b.Phase == event.SandboxRunning && b.PID != 0:
+		s.node.Residents.Note(int(b.PID))
+	case b.Phase == event.SandboxStopped, b.Phase == event.SandboxRemoved:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.DeleteFunc(s.pods, func(_ event.Namespace, p *pod) bool { return p.sandbox == b.ID && !p.connected })
+	}
 }
 
 // Want looks for a failed call.
@@ -221,7 +236,7 @@ func (s *Source) look(ctx context.Context, due map[event.Namespace]pod, sink eve
 	namespaces := slices.SortedFunc(maps.Keys(due), func(a, b event.Namespace) int {
 		return strings.Compare(a.Key, b.Key)
 	})
-	tries := s.node.Tries(namespaces)
+	tries := s.node.Tries(s.node.Residents, namespaces)
 	var sandboxes []string
 	for _, p := range due {
 		sandboxes = append(sandboxes, p.sandbox)

@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -56,6 +57,11 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		return model.Connected{Flight: model.Flight{ContainerID: "a"}, NetNS: event.Namespace{Key: key, Label: pod.Label}, End: clock.Monotonic()}
 	}
 	inTime := func(s *Source) { s.Connected(pod) }
+	stopped := func(s *Source) {
+		for _, id := range []string{"another", "a"} {
+			s.Tell(event.Event{Body: &event.Sandbox{Phase: event.SandboxStopped, ID: id}})
+		}
+	}
 	late := func(s *Source) {
 		c := setUp(pod.Key)
 		c.At = c.End
@@ -72,6 +78,7 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		"never tried":                     {idle, []func(*Source){wait(3 * time.Minute)}, nil, 0, nil},
 		"never tried, and a rule is gone": {idle, []func(*Source){wait(3 * time.Minute)}, []time.Duration{10, 20, 40}, 0, []event.Obstacle{event.Gone("rule")}},
 		"connected in time":               {blocked, []func(*Source){wait(5 * time.Second), inTime, wait(time.Minute)}, nil, 0, nil},
+		"stopped":                         {blocked, []func(*Source){wait(15 * time.Second), stopped, wait(time.Minute)}, []time.Duration{10}, 1, nil},
 		"connected late":                  {blocked, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{10, 15}, 2, nil},
 		"connected late, was idle":        {idle, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0, nil},
 		"gone, and connected late?":       {nil, []func(*Source){wait(15 * time.Second), late, wait(time.Minute)}, []time.Duration{15}, 0, nil},
@@ -79,7 +86,7 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			looked, began := 0, time.Now()
 			s := New(Node{
-				Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+				Tries: func(_ *procfs.Residents, all []event.Namespace) map[event.Namespace]*event.Tries {
 					return map[event.Namespace]*event.Tries{all[0]: test.tries}
 				},
 				InTheWay: func(_ context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
@@ -94,7 +101,7 @@ func TestWhenAPodIsLookedAt(t *testing.T) {
 				_ = s.Run(t.Context(), func(e event.Event) {
 					l := e.Body.(*event.Look)
 					looks = append(looks, time.Since(began)/time.Second)
-					if want := test.tries.Unanswered() || len(test.gone) > 0; l.ContainerID != "a" || l.NetNS != pod || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3) {
+					if want := test.tries.Unanswered() || len(test.gone) > 0; l.ContainerID != "a" || l.NetNS != pod || len(l.Obstacles) == 1 != want || l.Connected != (len(looks) == len(test.looks) && len(test.acts) == 3 && name != "stopped") {
 						t.Errorf("%s: %+v", name, l)
 					}
 				})
@@ -117,7 +124,7 @@ func TestABurstOfSilentPodsSharesLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, pods atomic.Int64
 		s := New(Node{
-			Tries: func([]event.Namespace) map[event.Namespace]*event.Tries { return nil },
+			Tries: func(*procfs.Residents, []event.Namespace) map[event.Namespace]*event.Tries { return nil },
 			InTheWay: func(_ context.Context, sandboxes []string, _ bool) map[string][]event.Obstacle {
 				looks.Add(1)
 				pods.Add(int64(len(sandboxes)))
@@ -162,7 +169,7 @@ func TestDropsOfAPodThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dropping{}
 		s := New(Node{
-			Tries: func(all []event.Namespace) map[event.Namespace]*event.Tries {
+			Tries: func(_ *procfs.Residents, all []event.Namespace) map[event.Namespace]*event.Tries {
 				return map[event.Namespace]*event.Tries{all[0]: {Asked: 2, Answered: 1}}
 			},
 			InTheWay: func(context.Context, []string, bool) map[string][]event.Obstacle { return nil },

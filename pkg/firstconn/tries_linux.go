@@ -1,7 +1,6 @@
 package firstconn
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -9,34 +8,20 @@ import (
 )
 
 // Tries reads the counters of namespaces by their inodes.
-func Tries(namespaces []event.Namespace) map[event.Namespace]*event.Tries {
-	found, missing := map[event.Namespace]*event.Tries{}, map[string]event.Namespace{}
+func Tries(r *procfs.Residents, namespaces []event.Namespace) map[event.Namespace]*event.Tries {
+	found, missing := map[event.Namespace]*event.Tries{}, map[uint32]event.Namespace{}
 	for _, in := range namespaces {
-		missing[in.Label] = in
+		if inode, err := strconv.ParseUint(in.Label, 10, 32); err == nil {
+			missing[uint32(inode)] = in
+		}
 	}
-	pids, _ := procfs.All()
-	for _, pid := range slices.Backward(pids) {
-		inode := inodeOf(pid)
-		in, is := missing[inode]
-		if !is || inode == "" {
-			continue
-		}
+	for pid, inode := range procfs.Inside(r, missing) {
 		snmp, netstat, arp := procfs.Net(pid, "snmp"), procfs.Net(pid, "netstat"), procfs.Net(pid, "arp")
-		if snmp == "" || inodeOf(pid) != inode { // it left, or another process has its number
-			continue
+		if now, err := procfs.Namespace(pid, "net"); snmp == "" || err != nil || now != inode {
+			continue // it left, or another process has its number
 		}
-		found[in] = Parse(snmp, netstat, arp)
-		if delete(missing, inode); len(missing) == 0 {
-			break
-		}
+		found[missing[inode]] = Parse(snmp, netstat, arp)
+		delete(missing, inode)
 	}
 	return found
-}
-
-func inodeOf(pid int) string {
-	inode, err := procfs.Namespace(pid, "net")
-	if err != nil {
-		return ""
-	}
-	return strconv.FormatUint(uint64(inode), 10)
 }

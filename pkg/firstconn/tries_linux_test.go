@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -31,9 +32,11 @@ func TestCountersAreOfThePodsNamespace(t *testing.T) {
 		connect(t, forger)
 	}
 	connect(t, victim)
-	in := func(key string, pid int) event.Namespace { return event.Namespace{Key: key, Label: inodeOf(pid)} }
+	in := func(key string, pid int) event.Namespace {
+		return event.Namespace{Key: key, Label: fmt.Sprint(harness.Must(procfs.Namespace(pid, "net"))(t))}
+	}
 	wanted := []event.Namespace{in("7", victim), in("8", quiet), {Key: "9", Label: "1"}, {Key: "10"}}
-	harness.DeepEqual(t, Tries(wanted), map[event.Namespace]*event.Tries{wanted[0]: {Unroutable: 1}, wanted[1]: {}})
+	harness.DeepEqual(t, Tries(&procfs.Residents{}, wanted), map[event.Namespace]*event.Tries{wanted[0]: {Unroutable: 1}, wanted[1]: {}})
 }
 
 // isolated starts a process in a network namespace of its own, as the runtime does for a sandbox.

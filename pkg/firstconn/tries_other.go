@@ -2,7 +2,10 @@
 
 package firstconn
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
 
 // Tries returns nothing on this platform.
-func Tries([]event.Namespace) map[event.Namespace]*event.Tries { return nil }
+func Tries(*procfs.Residents, []event.Namespace) map[event.Namespace]*event.Tries { return nil }

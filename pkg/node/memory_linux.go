@@ -25,7 +25,6 @@ func mapSparsely(log *slog.Logger) {
 	}
 }
 
-// releaseUnused releases memory of the start, once the probe is attached, then of bursts.
 func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct{}) {
 	select {
 	case <-attached:

@@ -26,6 +26,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/programs"
 	"github.com/cniscope/cniscope/pkg/ready"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -149,6 +150,7 @@ func programsOf(o config.Options) *programs.Source {
 
 func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 	ask := asking(o, readinessPatience)
+	residents := &procfs.Residents{}
 	if privilege.Network() { // the probe drops the capability
 		p, err := firewall.Start([]string{child.Self, Firewall})
 		if err != nil {
@@ -166,9 +168,10 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 		}
 	}
 	return firstconn.New(firstconn.Node{
-		Tries: firstconn.Tries, Drops: n.probe.Drops,
+		Tries: firstconn.Tries, Drops: n.probe.Drops, Residents: residents,
 		InTheWay: func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
-			_, found := doctor.Look(ctx, ask, doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held()})
+			want := doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held(), Residents: residents}
+			_, found := doctor.Look(ctx, ask, want)
 			return found
 		},
 		Found: func(ctx context.Context, w event.Want) *event.Found {
@@ -220,6 +223,7 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 		choose(e, n.labels)
 		known.Tell(e)
 		n.programs.Tell(e)
+		n.firsts.Tell(e)
 		n.await(e)
 		take(e)
 	}, n.sources...)

@@ -18,7 +18,6 @@ type Other struct {
 	socket      uint64 // inode
 }
 
-// awaited are sandboxes.
 type awaited struct {
 	mu      sync.Mutex
 	seen    map[string]*looks

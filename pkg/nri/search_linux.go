@@ -22,6 +22,7 @@ type Search struct {
 	mu      sync.Mutex
 	runtime int
 	at      map[uint64]uint64 // connections at the socket's path
+	clients map[uint64]bool   // of the runtime's sockets: a tenant's can have its name
 	found   []Other
 }
 
@@ -39,8 +40,18 @@ func (n *Search) List(runtime int) (living []Other) {
 		return nil
 	}
 	if runtime != n.runtime || !maps.Equal(at, n.at) {
-		n.runtime, n.at = runtime, at
-		n.search(ends)
+		clients, others := map[uint64]bool{}, map[uint64]bool{}
+		_ = procfs.Descriptors(runtime, func(_ int, target string) bool {
+			inode := procfs.SocketIn(target)
+			clients[at[inode]], others[ends[inode]] = true, true
+			return true
+		})
+		delete(clients, 0)
+		delete(others, 0)
+		again := runtime != n.runtime || !maps.Equal(clients, n.clients)
+		if n.runtime, n.at, n.clients = runtime, at, clients; again {
+			n.search(others)
+		}
 	}
 	for _, o := range n.found {
 		if ends[o.socket] != 0 && procfs.Alive(int(o.PID), o.Start) {
@@ -51,16 +62,8 @@ func (n *Search) List(runtime int) (living []Other) {
 	return living
 }
 
-func (n *Search) search(ends map[uint64]uint64) {
+func (n *Search) search(others map[uint64]bool) {
 	n.found = nil
-	clients, others := map[uint64]bool{}, map[uint64]bool{} // of the runtime's sockets: a tenant's can have its name
-	_ = procfs.Descriptors(n.runtime, func(_ int, target string) bool {
-		inode := procfs.SocketIn(target)
-		clients[n.at[inode]], others[ends[inode]] = true, true
-		return true
-	})
-	delete(clients, 0)
-	delete(others, 0)
 	pids, _ := n.pids()
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
@@ -79,7 +82,7 @@ func (n *Search) search(ends map[uint64]uint64) {
 		}
 		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
 			inode := procfs.SocketIn(target)
-			if !clients[inode] && (name == "" || !others[inode]) {
+			if !n.clients[inode] && (name == "" || !others[inode]) {
 				return true
 			}
 			n.found = append(n.found, Other{

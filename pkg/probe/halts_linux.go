@@ -7,16 +7,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports halted processes, and samples holders of awaited locks. It polls up to
-// polledMax that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps.
+// halts reports halted processes, and samples holders of awaited locks. It polls up to polledMax
+// that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely, because
+// children have their time.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
-	asked := 0
+	asked, parents := 0, make(map[event.Process]bool, len(r.table.live))
+	for _, known := range r.table.live {
+		parents[known.parent] = true
+	}
 	for process, known := range r.table.live {
 		if asked >= polledMax {
 			return
 		}
-		if known.pid == 0 || !known.halted && r.now-known.looked < int64(dutiesEvery) {
+		every := int64(dutiesEvery)
+		if parents[process] {
+			every *= 10
+		}
+		if known.pid == 0 || !known.halted && r.now-known.looked < every {
 			continue
 		}
 		r.halt(process, known)
@@ -25,7 +33,7 @@ func (r *reader) halts() {
 	}
 }
 
-const polledMax = 32
+const polledMax = 10
 
 func (r *reader) halt(process event.Process, known *tracked) {
 	state, by := agents.HaltOf(int(known.pid))

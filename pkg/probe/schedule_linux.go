@@ -11,8 +11,7 @@ import (
 
 const (
 	dutiesEvery = 50 * time.Millisecond
-	// skew bounds the disorder of records: the CPU may be taken between timestamp and reservation. Chosen, not
-	// measured: a few time slices.
+	// skew bounds the disorder of records: the CPU may be taken between timestamp and reservation.
 	skew = 20 * time.Millisecond
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/decode"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -163,4 +166,37 @@ func TestAStoppedPluginIsSaidThoughItsExecWasReadLate(t *testing.T) {
 	harness.Check(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	harness.Equal(t, said, fmt.Sprintf("process %d is %s\n", cmd.Process.Pid, event.AgentStopped))
+}
+
+// Reading the state of all processes of a burst costs more than decoding its events. The time of a parent is its
+// child's, so it is read at once only after the child's end.
+func TestAStoppedParentIsSaidAfterItsChild(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	harness.Check(t, cmd.Start())
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	bySignal(t, cmd.Process.Pid)
+	pid := uint32(cmd.Process.Pid)
+	parent := kernel.ProcessOf(kernel.Key{Tgid: pid, Start: uint64(harness.Must(procfs.StatOf(int(pid)))(t).Start)})
+	for _, test := range []struct {
+		childEnds bool
+		after     time.Duration
+		said      int
+	}{{true, dutiesEvery, 1}, {false, dutiesEvery, 0}, {false, 10 * dutiesEvery, 1}} {
+		said := 0
+		r := &reader{
+			table: newTable(nil), decoder: decode.New(decode.Options{Processes: 16}), sink: func(event.Event) { said++ },
+		}
+		r.table.note(event.Event{Time: 1, Body: &event.Exec{Process: parent, PID: pid, Root: true}})
+		r.table.note(event.Event{Time: 1, Body: &event.Fork{Process: "1@1", Parent: parent}})
+		r.now = 1
+		if test.childEnds {
+			r.now = int64(time.Minute)
+			r.table.note(event.Event{Time: r.now, Body: &event.Exit{Process: "1@1"}})
+			r.halts()
+			harness.Equal(t, said, 0, "at the child's end")
+		}
+		r.now += int64(test.after)
+		r.halts()
+		harness.Equal(t, said, test.said, test.childEnds, test.after)
+	}
 }

@@ -29,8 +29,9 @@ type table struct {
 }
 
 type tracked struct {
-	// pid and looked (the last poll or event) are for reader.halts
+	// pid, parent and looked (the last poll or event) are for reader.halts
 	pid    uint32
+	parent event.Process
 	looked int64
 	// at the last poll
 	halted bool
@@ -56,7 +57,7 @@ func (t *table) note(e event.Event) bool {
 			return false
 		}
 		t.add(b.Process)
-		t.live[b.Process].pid = b.PID
+		t.live[b.Process].pid, t.live[b.Process].parent = b.PID, b.Parent
 		if b.Root {
 			t.live[b.Process].began = e.Time
 		}
@@ -64,10 +65,14 @@ func (t *table) note(e event.Event) bool {
 		if t.live[b.Parent] == nil {
 			return false
 		}
-		t.live[b.Process] = &tracked{pid: b.PID, looked: e.Time}
+		t.live[b.Process] = &tracked{pid: b.PID, parent: b.Parent, looked: e.Time}
 	case *event.Exit:
-		if t.live[b.Process] == nil {
+		known := t.live[b.Process]
+		if known == nil {
 			return false
+		}
+		if up := t.live[known.parent]; up != nil {
+			up.looked = max(up.looked, e.Time)
 		}
 		delete(t.live, b.Process)
 	}

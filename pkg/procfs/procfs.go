@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,10 +153,12 @@ func namespace(file string) (inode uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := fmt.Sscanf(link, filepath.Base(file)+":[%d]", &inode); err != nil {
-		return 0, fmt.Errorf("%s leads to %q: %w", file, link, err)
+	number, is := strings.CutPrefix(link, file[strings.LastIndexByte(file, '/')+1:]+":[")
+	n, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 32)
+	if !is || err != nil {
+		return 0, fmt.Errorf("%s leads to %q", file, link)
 	}
-	return inode, nil
+	return uint32(n), nil
 }
 
 // Runs returns a path that opens the executable, even if another file has its name now. Opening may hang.

@@ -1,7 +1,5 @@
 // Package programs is an event source about files of plugins: plugins that cannot be started, of which the kernel
 // leaves no other trace, and makers of lock files for which plugins poll.
-//
-// It runs nothing, and no call waits for it.
 package programs
 
 import (

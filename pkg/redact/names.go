@@ -8,11 +8,13 @@ import (
 
 // Program returns a program's redacted name. Few names are listed, so those that look like words stay.
 func (c *Call) Program(name string) string {
-	if c.Harmless(name) || !c.lost && wordlike(name) && !c.Repeats(name) {
+	if c.Harmless(name) || c.answer(name, (*Call).looksTyped, asTyped) {
 		return name
 	}
 	return placeholder(name)
 }
+
+func (c *Call) looksTyped(name string) bool { return !c.lost && wordlike(name) && !c.Repeats(name) }
 
 // wordlike reports whether a name looks typed: short words in one case, an optional number, the kernel's separators
 // ("kworker/u8:2+netns").
@@ -45,8 +47,10 @@ var typed = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]+((/\.?|[-_.])[A-Za-z][A-Za-
 
 // Argument reports whether an interface, table or chain in arguments may stay.
 func (c *Call) Argument(s string) bool {
-	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
+	return c.Harmless(s) || c.answer(s, (*Call).looksNamed, asInterface)
 }
+
+func (c *Call) looksNamed(s string) bool { return !c.lost && isInterface(s) && !c.Repeats(s) }
 
 // predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)

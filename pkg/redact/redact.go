@@ -24,7 +24,7 @@ const shortest = 4
 type Call struct {
 	names  map[string]bool // names of the call, which are in spans
 	ids    []string        // names that tools shorten
-	asked  map[string]bool // cache of Harmless
+	asked  map[question]bool
 	values map[string]bool // confidential values
 	short  map[string]bool // shorter than window, in lower case
 	index  index
@@ -86,8 +86,7 @@ func (c *Call) Path(path string) string {
 		if part == "" || c.names[part] {
 			continue
 		}
-		typed := !c.lost && system(parts[:i]) && wordlike(part) && !c.Repeats(part)
-		if marked || !c.Harmless(part) && !typed {
+		if marked || !c.Harmless(part) && !(system(parts[:i]) && c.answer(part, (*Call).looksTyped, asTyped)) {
 			parts[i] = placeholder(part)
 		}
 	}
@@ -127,22 +126,39 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may stay; answers are cached.
+// Harmless reports whether a word may stay.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true
 	}
-	if harmless, known := c.asked[s]; known {
-		return harmless
+	return c.answer(s, func(c *Call, s string) bool { return c.form(s, !c.lost) && !c.Repeats(s) }, asHarmless)
+}
+
+// question has a cached answer.
+type question struct {
+	as   byte
+	word string
+}
+
+const (
+	asHarmless byte = iota
+	asTyped
+	asInterface
+)
+
+func (c *Call) answer(s string, decide func(*Call, string) bool, as byte) bool {
+	q := question{as, s}
+	if is, known := c.asked[q]; known {
+		return is
 	}
-	harmless := c.form(s, !c.lost) && !c.Repeats(s)
+	is := decide(c, s)
 	if c.asked == nil || len(c.asked) >= maxAsked {
-		c.asked = map[string]bool{}
+		c.asked = map[question]bool{}
 	}
 	if len(s) <= maxName {
-		c.asked[s] = harmless
+		c.asked[q] = is
 	}
-	return harmless
+	return is
 }
 
 // Repeats reports whether a word contains part of an unencoded value.

@@ -25,6 +25,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/kubelet"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
@@ -50,7 +51,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
 		})
 		firewall.Wait()
-		find(ctx, &behind, &f.Gone, func(context.Context) ([]fact.Gone, error) { return goneFrom(f) })
+		find(ctx, &behind, &f.Gone, func(context.Context) ([]fact.Gone, error) { return goneFrom(f, &procfs.Residents{}) })
 		behind.Wait()
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (fact.Health, error) { return askKubelet(ctx, o.Kubelet), nil })

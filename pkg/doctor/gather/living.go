@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // chainsOf returns the chains that the reference plugins made for an attachment (plugins, pkg/utils and portmap). Both
@@ -74,6 +75,7 @@ type Want struct {
 	// Things that ADDs set for Sandboxes may be gone. Held is what was seen of ADDs; libcni's cache says more.
 	Sandboxes []string
 	Held      []leak.Attachment
+	Residents *procfs.Residents
 }
 
 // InTheWay gathers what drops packets of pods.
@@ -104,7 +106,7 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 		f.Held.Value.Living = append(f.Held.Value.Living, leak.Attachment{ContainerID: sandbox})
 	}
 	wg.Wait()
-	f.Gone.Value, f.Gone.Err = goneFrom(f)
+	f.Gone.Value, f.Gone.Err = goneFrom(f, w.Residents)
 	return f
 }
 
@@ -117,7 +119,7 @@ func addChains(here map[string]bool, all []fact.Chain) {
 	}
 }
 
-func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
+func goneFrom(f *fact.Facts, r *procfs.Residents) (all []fact.Gone, err error) {
 	var living []leak.Attachment
 	at := map[string]int{}
 	for _, a := range f.Held.Value.Living {
@@ -142,7 +144,7 @@ func goneFrom(f *fact.Facts) (all []fact.Gone, err error) {
 	}
 	here, err := things(wanted)
 	addChains(here, f.Chains.Value)
-	stale := staleNeighbors(viewOf(f.Runtime.Value.PID, f.Contained), living)
+	stale := staleNeighbors(viewOf(f.Runtime.Value.PID, f.Contained), r, living)
 	for _, a := range living {
 		obstacles := stale[a.ContainerID]
 		for _, thing := range a.Set {

@@ -99,7 +99,7 @@ func destination(n *net.IPNet) string {
 
 // staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
 // Only a pod at a veth without a bridge sends nothing to others.
-func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obstacle {
+func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) map[string][]event.Obstacle {
 	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
 		var s unix.Stat_t
@@ -108,16 +108,8 @@ func staleNeighbors(sees view, living []leak.Attachment) map[string][]event.Obst
 		}
 	}
 	ends := sync.OnceValues(vethEnds)
-	pids, _ := procfs.All()
-	for _, pid := range slices.Backward(pids) {
-		if len(pods) == 0 {
-			break
-		}
-		inode, err := procfs.Namespace(pid, "net")
+	for pid, inode := range procfs.Inside(r, pods) {
 		sandbox := pods[inode]
-		if err != nil || sandbox == "" {
-			continue
-		}
 		delete(pods, inode)
 		for _, n := range permanent(pid) {
 			ends, known := ends()

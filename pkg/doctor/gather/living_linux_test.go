@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -69,7 +70,7 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 	} {
 		run("%s", step.act)
 		said := ""
-		for _, o := range staleNeighbors(view{sure: true}, pods)[id] {
+		for _, o := range staleNeighbors(view{sure: true}, &procfs.Residents{}, pods)[id] {
 			said += o.Name
 		}
 		harness.Equal(t, said, step.says, step.act)
@@ -79,7 +80,7 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 	if all := permanent(pod.Process.Pid); len(all) == 0 || len(all) > 2000 {
 		t.Errorf("%d of 4016 permanent neighbors were read", len(all))
 	}
-	found := staleNeighbors(view{sure: true}, pods)
+	found := staleNeighbors(view{sure: true}, &procfs.Residents{}, pods)
 	harness.Equal(t, len(found), 1, "pods")
 	harness.Equal(t, len(found[id]), 1, "obstacles of a pod with thousands")
 }
@@ -118,7 +119,7 @@ func TestThingsThatAreGone(t *testing.T) {
 		var err error
 		f.Chains.Value, err = chains(context.Background())
 		harness.Check(t, err)
-		all := harness.Must(goneFrom(f))(t)
+		all := harness.Must(goneFrom(f, &procfs.Residents{}))(t)
 		for _, g := range all {
 			for _, o := range g.Obstacles {
 				names = append(names, o.Name)

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 var errPlatform = fact.ErrElsewhere
@@ -37,7 +38,7 @@ func askAgents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent,
 
 func things([]string) (map[string]bool, error) { return map[string]bool{}, errPlatform }
 
-func staleNeighbors(view, []leak.Attachment) map[string][]event.Obstacle {
+func staleNeighbors(view, *procfs.Residents, []leak.Attachment) map[string][]event.Obstacle {
 	return map[string][]event.Obstacle{}
 }
 func bearers(map[string]bool) error          { return errPlatform }

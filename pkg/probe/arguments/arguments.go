@@ -52,6 +52,9 @@ func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept 
 		return nil, len(args)
 	}
 	s := sieve{tool: known, call: call}
+	if len(args) > 0 {
+		s.kept = make([]string, 0, min(len(args), most+1))
+	}
 	for i, arg := range args {
 		switch {
 		case len(s.kept) >= most:
@@ -72,7 +75,7 @@ func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
 		return s.kept, s.dropped
 	}
 	all, repeats := s.kept, s.call.Apart(s.kept)
-	s.kept = nil
+	s.kept = all[:0]
 	for i, arg := range all {
 		if repeats[i] {
 			s.drop()
