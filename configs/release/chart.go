@@ -1,13 +1,9 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,12 +21,9 @@ func chart(_ context.Context, r *release) error {
 	if err != nil {
 		return err
 	}
-	return r.create("cniscope-"+r.Number+".tgz", func(w io.Writer) error {
-		zip := gzip.NewWriter(w)
-		a := archive{Writer: tar.NewWriter(zip), release: r}
+	return r.archived("cniscope-"+r.Number+".tgz", func(a archive) error {
 		// Below the chart's name, as Helm requires.
-		err := a.tree(dir, "cniscope", map[string][]byte{"Chart.yaml": text})
-		return errors.Join(err, a.Close(), zip.Close())
+		return a.tree(dir, "cniscope", map[string][]byte{"Chart.yaml": text})
 	})
 }
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -83,11 +81,12 @@ func plugin(ctx context.Context, r *release) (err error) {
 		return err
 	}
 	for _, p := range r.platforms {
-		pack := r.pluginTarball
 		if p.os == "windows" {
-			pack = r.pluginZip
+			err = r.create(r.archive(p), func(w io.Writer) error { return r.pluginZip(w, p) })
+		} else {
+			err = r.archived(r.archive(p), func(a archive) error { return a.plugin(p) })
 		}
-		if err := r.create(r.archive(p), func(w io.Writer) error { return pack(w, p) }); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -115,15 +114,13 @@ func (r *release) pluginPacked(p platform) []packed {
 	}
 }
 
-func (r *release) pluginTarball(w io.Writer, p platform) error {
-	compressed := gzip.NewWriter(w)
-	a := archive{Writer: tar.NewWriter(compressed), release: r}
-	for _, f := range r.pluginPacked(p) {
+func (a archive) plugin(p platform) error {
+	for _, f := range a.release.pluginPacked(p) {
 		if err := a.file(f.from, f.to, int64(f.mode)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(a.Close(), compressed.Close())
+	return nil
 }
 
 // pluginZip contains the program twice, because kubectl completes through a second name.

@@ -19,17 +19,24 @@ func tarballs(ctx context.Context, r *release) error {
 			return err
 		}
 		folder := fmt.Sprintf("cniscope_%s_linux_%s", r.Number, arch)
-		err := r.create(folder+".tar.gz", func(w io.Writer) error { return r.tarball(w, folder, arch) })
-		if err != nil {
+		if err := r.archived(folder+".tar.gz", func(a archive) error { return a.node(folder, arch) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *release) tarball(w io.Writer, folder, arch string) error {
-	zip := gzip.NewWriter(w)
-	a := archive{Writer: tar.NewWriter(zip), release: r}
+// archived creates a compressed archive.
+func (r *release) archived(name string, fill func(archive) error) error {
+	return r.create(name, func(w io.Writer) error {
+		zip := gzip.NewWriter(w)
+		a := archive{Writer: tar.NewWriter(zip), release: r}
+		return errors.Join(fill(a), a.Close(), zip.Close())
+	})
+}
+
+func (a archive) node(folder, arch string) error {
+	r := a.release
 	for _, f := range []struct {
 		from, to string
 		mode     int64
@@ -49,7 +56,7 @@ func (r *release) tarball(w io.Writer, folder, arch string) error {
 			return err
 		}
 	}
-	return errors.Join(a.tree(r.shared(), path.Join(folder, "share"), nil), a.Close(), zip.Close())
+	return a.tree(r.shared(), path.Join(folder, "share"), nil)
 }
 
 // archive writes a reproducible tar file.

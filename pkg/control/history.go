@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Result is the outcome of an operation.
@@ -59,6 +61,20 @@ type Line struct {
 	// TraceID is hex; empty without a trace.
 	TraceID string `json:"trace_id,omitempty"`
 	Error   string `json:"error,omitempty"`
+}
+
+// Clean returns the line with printable texts, of at most names and sentences bytes.
+func (l Line) Clean(names, sentences int) Line {
+	for _, s := range []*string{
+		&l.Node, &l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause,
+		&l.TraceID, (*string)(&l.Result),
+	} {
+		*s = text.Clean(*s, names)
+	}
+	for _, s := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {
+		*s = text.Clean(*s, sentences)
+	}
+	return l
 }
 
 // Operations answers a Query, oldest first.

@@ -101,10 +101,9 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Level:   Note,
-		Summary: "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
-		Evidence: append(proxy, fact.Sayf("Cilium's socket load balancing is on: %s; %s, none for a node port",
-			attached(lb.Socket), filled(lb))),
+		Level:    Note,
+		Summary:  "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
+		Evidence: append(proxy, inSockets(lb)),
 		Remedy: []string{"nothing, if local redirect policies need bpf-lb-sock=true; otherwise check " +
 			"kube-proxy-replacement: cilium config view"},
 	}}
@@ -115,8 +114,7 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.NodePorts > 0 {
-		evidence = append(evidence, fact.Sayf("Cilium's socket load balancing is on: %s; %s", attached(lb.Socket),
-			filled(lb)))
+		evidence = append(evidence, inSockets(lb))
 	}
 	if len(lb.Device) > 0 && lb.NodePorts > 0 {
 		evidence = append(evidence, fact.Sayf("Cilium serves node ports in BPF: %s; %s", attached(lb.Device), filled(lb)))
@@ -139,6 +137,10 @@ func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	return evidence, cmp.Or(f.LB.Err, f.Processes.Err, f.Containers.Err)
 }
 
+func inSockets(lb fact.LB) string {
+	return fact.Sayf("Cilium's socket load balancing is on: %s; %s", attached(lb.Socket), filled(lb))
+}
+
 func attached(programs []fact.Attached) string {
 	var said []string
 	for _, p := range programs {
@@ -148,11 +150,11 @@ func attached(programs []fact.Attached) string {
 }
 
 func filled(lb fact.LB) string {
-	s := fact.Sayf("%s holds %d entries", strings.Join(lb.Maps, " and "), lb.Services)
+	ports := "none for a node port"
 	if lb.NodePorts > 0 {
-		s += fact.Sayf(", %d for node ports", lb.NodePorts)
+		ports = fact.Sayf("%d for node ports", lb.NodePorts)
 	}
-	return s
+	return fact.Sayf("%s holds %d entries, %s", strings.Join(lb.Maps, " and "), lb.Services, ports)
 }
 
 func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {

@@ -55,7 +55,7 @@ func New(node string, began time.Time) *History {
 func (h *History) Add(l control.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open.add(bounded(l)) != nil {
+	if h.open.add(l.Clean(nameBytes, saidBytes)) != nil {
 		return
 	}
 	h.next++

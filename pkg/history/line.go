@@ -171,16 +171,3 @@ const (
 	nameBytes = 253
 	saidBytes = 512
 )
-
-func bounded(l control.Line) control.Line {
-	for _, name := range []*string{
-		&l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network,
-		&l.Plugin, &l.Cause, &l.TraceID,
-	} {
-		*name = text.Clean(*name, nameBytes)
-	}
-	for _, said := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {
-		*said = text.Clean(*said, saidBytes)
-	}
-	return l
-}

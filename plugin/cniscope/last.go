@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,19 +36,15 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 		showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{},
 	}
 	found, err := o.draw(ctx, out, diagnostics, h.wanted(ctx))
-	switch {
-	case h.failed != nil:
-		return explain(h.failed)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
+	if err = cmp.Or(h.failed, ctx.Err(), err); err != nil {
 		return err
-	case !found:
+	}
+	if !found {
 		err = o.nothing(diagnostics, h.all, fmt.Sprintf("that was kept in the last %s", o.last), h.wanted(ctx))
 	}
 	if err == nil {
 		if err = o.hold(diagnostics, h.wanted(ctx), h.incomplete()); h.failed != nil {
-			return explain(h.failed)
+			return h.failed
 		}
 	}
 	var crossed crossedError
@@ -99,7 +96,7 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 				continue
 			}
 			if err != nil {
-				h.failed = err
+				h.failed = explain(err)
 				return
 			}
 			h.all++

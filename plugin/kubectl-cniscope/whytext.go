@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -9,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const stamp = "2006-01-02 15:04:05Z"
@@ -67,10 +66,5 @@ func (d *whyDocument) operations(b *strings.Builder) {
 
 func explain(b *strings.Builder, l control.Line, on string) {
 	fmt.Fprintf(b, "  %s  %s%s\n", l.Time.UTC().Format(stamp), result(l), on)
-	if says := cmp.Or(l.Verdict, l.Error); says != "" && l.Result != control.Ordinary {
-		fmt.Fprintf(b, "      %s\n", says)
-	}
-	if l.Remedy != "" {
-		b.WriteString(text.Steps("    ", l.Remedy))
-	}
+	digest.Explain(b, "  ", l)
 }

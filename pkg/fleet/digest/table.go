@@ -26,7 +26,7 @@ func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) [
 	for i, line := range strings.SplitAfter(lines.String(), "\n") {
 		out.WriteString(line)
 		if worst != nil && i > 0 && i <= len(shown) {
-			explain(out, worst(shown[i-1]))
+			Explain(out, "", worst(shown[i-1]))
 		}
 	}
 	if more := len(rows) - len(shown); more > 0 {
@@ -34,11 +34,12 @@ func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) [
 	}
 }
 
-func explain(out *strings.Builder, l control.Line) {
-	if says := cmp.Or(l.Verdict, l.Error); says != "" {
-		fmt.Fprintf(out, "    %s\n", says)
+// Explain writes what was wrong and the remedy.
+func Explain(out *strings.Builder, indent string, l control.Line) {
+	if says := cmp.Or(l.Verdict, l.Error); says != "" && l.Result != control.Ordinary {
+		fmt.Fprintf(out, "%s    %s\n", indent, says)
 	}
 	if l.Remedy != "" {
-		out.WriteString(text.Steps("  ", l.Remedy))
+		out.WriteString(text.Steps(indent+"  ", l.Remedy))
 	}
 }

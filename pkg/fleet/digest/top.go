@@ -124,18 +124,7 @@ func sorted(rows map[string]*Row) []Row {
 }
 
 // Line returns a line with printable texts.
-func Line(l control.Line) control.Line {
-	for _, s := range []*string{
-		&l.Node, &l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause,
-		&l.TraceID, (*string)(&l.Result),
-	} {
-		*s = text.Clean(*s, text.Bound)
-	}
-	for _, s := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {
-		*s = text.Clean(*s, lineLength)
-	}
-	return l
-}
+func Line(l control.Line) control.Line { return l.Clean(text.Bound, lineLength) }
 
 // Call returns a call with printable texts.
 func Call(c control.Call) control.Call {
