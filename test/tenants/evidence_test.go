@@ -31,17 +31,20 @@ const (
 	wrongPod       = "certain spans in the wrong pod's trace"
 	forged         = "spans of forged calls"
 	theirWords     = "attributes with what they chose"
+	theirFunctions = "functions of their programs"
 	untraced       = "ordinary calls untraced"
 	partial        = "ordinary calls not seen whole"
 	misjudged      = "ordinary calls misjudged"
 )
 
-var kinds = []string{serverFollowed, strangersEvent, strangersSpan, wrongPod, forged, theirWords, untraced, partial, misjudged}
+var kinds = []string{serverFollowed, strangersEvent, strangersSpan, wrongPod, forged, theirWords, theirFunctions, untraced, partial, misjudged}
 
 // mark is in every text that the tenants choose, and forgedTrace is the trace that they claim as a parent.
 const (
 	mark        = "mallory"
 	forgedTrace = "3a110c3a110c3a110c3a110c3a110c3a"
+	// theirSources is in the source files of their functions' names.
+	theirSources = "test/tenants/hostile/"
 )
 
 func summary(found []finding) string {
@@ -92,6 +95,9 @@ func (n *node) recorded() (found []finding) {
 		var by event.Process
 		switch b := e.Body.(type) {
 		case *event.Fork:
+			if inTheirs(b.Stack) {
+				report(theirFunctions, "%s in %s", b.Parent, b.Stack[0].Function)
+			}
 			if trusted[b.Parent] {
 				trusted[b.Process] = true
 			}
@@ -116,6 +122,9 @@ func (n *node) recorded() (found []finding) {
 				report(serverFollowed, "%s (%d) accepted", b.Agent.Name, b.Agent.PID)
 			}
 		case *event.Agent:
+			if inTheirs(b.Stack) {
+				report(theirFunctions, "%s (%d) in %s", b.Name, b.PID, b.Stack[0].Function)
+			}
 			if int(b.PID) != n.api && !trusted[b.Process] && !followed[b.Process] {
 				followed[b.Process] = true
 				report(serverFollowed, "%s (%d)", b.Name, b.PID)
@@ -140,6 +149,10 @@ func (n *node) recorded() (found []finding) {
 		}
 	})
 	return found
+}
+
+func inTheirs(stack []event.Frame) bool {
+	return slices.ContainsFunc(stack, func(f event.Frame) bool { return strings.Contains(f.File, theirSources) })
 }
 
 func (n *node) eachEvent(take func(time.Time, event.Event)) {
@@ -203,6 +216,9 @@ func (n *node) traced(pods []pod) (found []finding) {
 			case p.namespace == ordinary && strings.Contains(x.Raw, mark):
 				at := strings.Index(x.Raw, mark)
 				report(theirWords, "…%s…", x.Raw[max(0, at-120):min(len(x.Raw), at+60)])
+			}
+			if strings.Contains(x.Raw, theirSources) {
+				report(theirFunctions, "%s in %s", x.Name, x.Attrs["code.function.name"])
 			}
 			pid, agent := number(x, "process.pid"), number(x, "cniscope.agent_pid")
 			switch {

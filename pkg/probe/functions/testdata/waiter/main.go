@@ -20,7 +20,7 @@ func (s *server) naps() {
 		case <-s.over:
 			return
 		default:
-			time.Sleep(time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 }
