@@ -45,7 +45,7 @@ type looked struct {
 	Other
 	last, took int // look of its latest call; looks until its next write
 	first      int
-	at, since  int64 // of last, of the call that took most
+	at, since  int64
 	wrote      bool
 }
 
@@ -143,7 +143,7 @@ func (l *looks) add(now []Other) {
 		}
 		if o.Wrote != k.Wrote {
 			k.wrote = l.late
-			if k.last == 0 && o.Read == k.Read { // called before the first look
+			if k.last == 0 && o.Read == k.Read {
 				k.last, k.at = k.first, k.since
 			}
 			if took := l.n - k.last; k.last != 0 && took > k.took {

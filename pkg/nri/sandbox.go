@@ -20,7 +20,6 @@ const (
 	maxTrace  = 512 // W3C's recommendation for tracestate
 )
 
-// annotationPrefix selects annotations. Others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
