@@ -28,7 +28,7 @@ type Sandbox struct {
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Only those below "cniscope.dev/": others may hold secrets.
+	// Only PodTraceparent and "cniscope.dev/": others may hold secrets.
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
@@ -39,6 +39,9 @@ type Sandbox struct {
 	// Of the NRI call: a link, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
+
+// PodTraceparent is of KEP-5915.
+const PodTraceparent = "tracing.k8s.io/traceparent"
 
 // States of awaited NRI plugins.
 const (

@@ -42,10 +42,10 @@ type looks struct {
 
 type looked struct {
 	Other
-	asked, took int // look of a call without a write; looks until that
-	first       int
-	since       int64
-	wrote       bool
+	last, took int // look of its latest call; looks until its next write
+	first      int
+	at, since  int64
+	wrote      bool
 }
 
 // Awake looks when the ADD begins.
@@ -140,17 +140,17 @@ func (l *looks) add(now []Other) {
 			l.plugins[o.PID] = &looked{Other: o, first: l.n, since: clock.Monotonic()}
 			continue
 		}
-		switch {
-		case o.Wrote != k.Wrote:
+		if o.Wrote != k.Wrote {
 			k.wrote = l.late
-			if k.asked == 0 && o.Read == k.Read { // called before the first look
-				k.asked = k.first
+			if k.last == 0 && o.Read == k.Read {
+				k.last, k.at = k.first, k.since
 			}
-			if k.asked != 0 {
-				k.took, k.asked = max(k.took, l.n-k.asked), 0
+			if took := l.n - k.last; k.last != 0 && took > k.took {
+				k.took, k.since = took, k.at
 			}
-		case o.Read != k.Read && k.asked == 0:
-			k.asked, k.since = l.n, clock.Monotonic()
+		}
+		if o.Wrote != k.Wrote || o.Read != k.Read {
+			k.last, k.at = l.n, clock.Monotonic()
 		}
 		k.Other = o
 	}
@@ -198,7 +198,7 @@ func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event
 		if !alive(k.Other) {
 			k.State = event.NRIExited
 		}
-		l.since = earlier(l.since, k.since)
+		l.since = earlier(l.since, max(k.at, k.since))
 		all = append(all, k.Actor)
 	}
 	return all

@@ -61,6 +61,9 @@ func TestSandboxIsBounded(t *testing.T) {
 		huge.Annotations[fmt.Sprint(annotationPrefix, i, long)] = long
 		huge.Ips = append(huge.Ips, long)
 	}
+	if got := annotations(map[string]string{event.PodTraceparent: long, "secret": "s"}); len(got) != 1 || len(got[event.PodTraceparent]) > maxParent {
+		t.Errorf("%q", got)
+	}
 	got := sandboxOf(event.SandboxRunning, huge, event.TraceContext{})
 	if len(got.Labels) != maxLabels || len(got.Annotations) != maxLabels || len(got.IPs) != maxIPs {
 		t.Errorf("%d labels, %d annotations, %d addresses", len(got.Labels), len(got.Annotations), len(got.IPs))

@@ -16,10 +16,10 @@ const (
 	maxLabels = 64
 	maxKey    = 320
 	maxIPs    = 16
+	maxParent = 64
 	maxTrace  = 512 // W3C's recommendation for tracestate
 )
 
-// annotationPrefix selects annotations. Others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
@@ -32,7 +32,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 			UID:       clean(pod.GetUid()),
 		},
 		Labels:         some(pod.GetLabels(), ""),
-		Annotations:    some(pod.GetAnnotations(), annotationPrefix),
+		Annotations:    annotations(pod.GetAnnotations()),
 		RuntimeHandler: clean(pod.GetRuntimeHandler()),
 		IPs:            addresses(pod.GetIps()),
 		NetNS:          networkNamespace(pod),
@@ -56,6 +56,17 @@ func some(all map[string]string, prefix string) map[string]string {
 		if len(out) == maxLabels {
 			break
 		}
+	}
+	return out
+}
+
+func annotations(all map[string]string) map[string]string {
+	out := some(all, annotationPrefix)
+	if parent := all[event.PodTraceparent]; parent != "" {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[event.PodTraceparent] = text.Clean(parent, maxParent)
 	}
 	return out
 }

@@ -108,7 +108,8 @@ func (all *starts) Ends(now int64, s *event.Sandbox, node Node) {
 		return
 	}
 	e := model.Start{
-		Request: model.StopPodSandbox, From: now - s.Late, Network: now - s.Late, To: now, Reported: now, Sandbox: s, Dropped: true,
+		Request: model.StopPodSandbox, From: now - s.Late, Network: now - s.Late, To: now, Reported: now,
+		Sandbox: s, Dropped: true,
 	}
 	if s.Phase == event.SandboxRemoved {
 		e.Request = model.RemovePodSandbox

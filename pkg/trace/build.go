@@ -8,6 +8,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
@@ -119,6 +120,11 @@ func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))
+	}
+	if s := w.op.Sandbox; s != nil { // a pod's author writes it: never a parent
+		if pod := w3c.Parse(event.TraceContext{Parent: s.Annotations[event.PodTraceparent]}); pod.IsValid() {
+			links = append(links, link(pod.SpanContext, "pod annotation"))
+		}
 	}
 	return links
 }

@@ -97,6 +97,11 @@ func TestWhatASpanHangsUnder(t *testing.T) {
 	nri := func(op *model.Operation) {
 		op.Sandbox = &event.Sandbox{Phase: event.SandboxRunning, Trace: event.TraceContext{Parent: ofNRI}}
 	}
+	annotated := func(value string) func(*model.Operation) {
+		return func(op *model.Operation) {
+			op.Sandbox = &event.Sandbox{Annotations: map[string]string{event.PodTraceparent: value}}
+		}
+	}
 	for name, test := range map[string]struct {
 		op   *model.Operation
 		want string // each span: name, parent's name or id, links
@@ -112,6 +117,15 @@ func TestWhatASpanHangsUnder(t *testing.T) {
 		},
 		"an own root that links to what was not sampled": {
 			sandbox(parent(unsampled)), "pod network setup<-, CNI ADD<pod network setup ->b7ad6b7169203331, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"a link to what the pod's author names": {
+			sandbox(annotated(ofNRI)), "pod network setup<- ->2222222222222222, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"a link beside the parent": {
+			sandbox(parent(sampled), annotated(ofNRI)), "CNI ADD<b7ad6b7169203331 ->2222222222222222, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"a broken annotation is no link": {
+			sandbox(annotated("00-11111111111111111111111111111111-2222222222222222-01\n")), "pod network setup<-, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
 		},
 		"a broken context is none": {
 			sandbox(parent("00-zz-zz-01")), "pod network setup<-, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
