@@ -205,8 +205,8 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 	}
 }
 
-// Overlapping waits are a partition, too.
-func TestThePartsSumExactlyWithWaits(t *testing.T) {
+// Overlapping processes and waits are a partition.
+func TestThePartsSumExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var grow func(depth int) *model.Image
 	some := func() model.Interval {

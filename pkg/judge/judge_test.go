@@ -3,7 +3,6 @@ package judge
 import (
 	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -95,38 +94,6 @@ func TestWhereTheTimeWent(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", s, test.want)
 			}
 		})
-	}
-}
-
-// Overlapping processes are a partition.
-func TestThePartsSumExactly(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var grow func(depth int) *model.Image
-	grow = func(depth int) *model.Image {
-		from := random.Int64N(1000)
-		im := ran(fmt.Sprint("c", random.IntN(5)), from, from+random.Int64N(500))
-		if random.IntN(3) == 0 {
-			im = plugin(fmt.Sprint("p", random.IntN(5)), from, im.End/ms)
-		}
-		im.CPU = random.Int64N(2000 * ms)
-		for range random.IntN(4) * min(depth, 1) {
-			im.Children = append(im.Children, grow(depth-1))
-		}
-		return im
-	}
-	for range 2000 {
-		op := add(plugin("first", 0, random.Int64N(1500), grow(4), grow(4)))
-		c := options.Judge(op).Calls[op.Calls[0]]
-		var sum time.Duration
-		for _, p := range c.Parts {
-			if p.Time <= 0 {
-				t.Fatalf("a part of %s", p.Time)
-			}
-			sum += p.Time
-		}
-		if sum != c.Took {
-			t.Fatalf("parts sum to %s of %s", sum, c.Took)
-		}
 	}
 }
 

@@ -19,6 +19,15 @@ func each(s, format, between string) string {
 	return strings.Join(all, between)
 }
 
+// minutes spells bytes as durations, of which only those of 0 and 1 read as other numbers, too.
+func minutes(s string) string {
+	var all []string
+	for i := range len(s) {
+		all = append(all, fmt.Sprintf("%dm%ds", s[i]/60, s[i]%60))
+	}
+	return strings.Join(all, " ")
+}
+
 // Spelled bytes look like harmless numbers, versions, addresses and letters.
 func TestNothingIsSpelledByteByByte(t *testing.T) {
 	const secret = "Xq7Canary9ZtSecret"
@@ -31,9 +40,10 @@ func TestNothingIsSpelledByteByByte(t *testing.T) {
 		"10.88.113.55/24 10.67.97.110/24 10.97.114.121/24 10.57.90.116/24",
 		"v1.88.9 v1.113.9 v1.55.9 v1.67.9 v1.97.9 v1.110.9 v1.97.9 v1.114.9",
 		"0:88 1:113 2:55 3:67 4:97 5:110 6:97 7:114", "5871:3743:616e:6172:795a:7453:6563:7265",
+		minutes("Xq7\x00Can\x00\x01ry\x009Zt\x00Sec"),
 	} {
 		var c Call
-		c.Configuration([]byte(`{"name":"n","type":"x","p":"` + secret + `"}`))
+		c.Configuration([]byte(`{"name":"n","type":"x","p":"` + secret + `","q":"Xq7\u0000Can\u0000\u0001ry\u00009Zt\u0000Sec"}`))
 		out := spelled.WithoutPlaceholders(c.Message("refused " + message + " at once"))
 		if !strings.HasPrefix(out, "refused ") || !strings.HasSuffix(out, " at once") ||
 			strings.ContainsAny(strings.Trim(out, "refusdatonc "), "0123456789") {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -146,6 +148,48 @@ func TestTheRuntimeHasABoundOfConnections(t *testing.T) {
 	harness.Equal(t, open, 1, "accepted")
 	if _, err := d.Accept(); err == nil {
 		t.Error("it accepts after its end")
+	}
+}
+
+// What has arrived when a door closes is closed, too.
+func TestAClosedDoorAnswersNobody(t *testing.T) {
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	var looks atomic.Int32
+	goOn := make(chan struct{})
+	d := newDoor(l.(*net.TCPListener), func() []int {
+		if looks.Add(1) == 1 {
+			<-goOn
+		}
+		return nil
+	}, func(Refusal) {}, slog.New(slog.DiscardHandler))
+	clients := make([]net.Conn, 2+maxArrivals) // one is looked at, and one waits for room
+	for i := range clients {
+		clients[i] = harness.Must(net.Dial("tcp", l.Addr().String()))(t)
+		defer clients[i].Close()
+		harness.Until(t, "the first is looked at", func() bool { return looks.Load() == 1 })
+	}
+	harness.Until(t, "there is no more room", func() bool { return len(d.arrivals) == maxArrivals })
+	closed := make(chan error)
+	go func() { closed <- d.Close() }()
+	harness.Until(t, "nobody more arrives", func() bool {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	select {
+	case <-closed:
+		t.Error("it is closed before the look is over")
+	default:
+	}
+	close(goOn)
+	harness.Check(t, <-closed)
+	for _, c := range clients {
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // for hangs only
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("it is not closed: %v", err)
+		}
 	}
 }
 

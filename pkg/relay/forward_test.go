@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/codes"
@@ -135,16 +137,24 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 	harness.Equal(t, len(c.Got()), 5, "operations that arrived")
 }
 
-func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
-	first := start(t, Options{}, nil)
-	r := harness.Must(New(Options{Listen: first.addr}))(t)
-	defer r.Close(t.Context())
-	ctx, cancel := context.WithCancel(t.Context())
-	var said []event.Body
-	harness.Check(t, r.Run(ctx, func(e event.Event) { said = append(said, e.Body); cancel() }))
-	if len(said) != 1 || said[0].(*event.Degraded).Feature != "relay" {
-		t.Errorf("%+v", said)
-	}
+func TestAnAddressThatIsTakenIsSaidOnceAndWhenItIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+		r := harness.Must(New(Options{Listen: l.Addr().String(), Log: slog.New(slog.DiscardHandler)}))(t)
+		defer r.Close(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var said []string
+		harness.Check(t, r.Run(ctx, func(e event.Event) {
+			d := e.Body.(*event.Degraded)
+			said = append(said, fmt.Sprint(d.Feature, " ", d.Restored))
+			if d.Restored {
+				cancel()
+				return
+			}
+			time.AfterFunc(3*listenAgain/2, func() { l.Close() })
+		}))
+		harness.EqualSlices(t, said, []string{"relay false", "relay true"})
+	})
 }
 
 func TestWhoTakesEventsMayBeSlow(t *testing.T) {

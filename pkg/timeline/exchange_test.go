@@ -359,6 +359,21 @@ func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 	}
 }
 
+// What an agent goes on waiting for, when the caller for whom it began has its answer, is for the next one.
+func TestAWaitThatGoesOnForTheNextCaller(t *testing.T) {
+	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").
+		asks(10, 60, "a", "db", pending, with("d")).hangUp(70, "b", "s1").plugin(75, "b2", "ADD", "net", for2).calls(76, "b2", "s2").
+		asks(10, 160, "a", "db", pending, with("d")).exit(170, "b").exit(171, "b2").tick(30000).end()
+	got := map[string]string{}
+	for _, op := range s.closed {
+		got[op.ContainerID] = behind(op.Calls[0].Runs[0], 0)
+	}
+	harness.DeepEqual(t, got, map[string]string{
+		"c1": "2-70 /run/agent.sock agentd\n  10-60 /run/db dd unended candidate\n",
+		"c2": "76-171 /run/agent.sock agentd\n  76-160 /run/db dd clipped unended candidate\n",
+	})
+}
+
 func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").

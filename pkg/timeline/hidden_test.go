@@ -72,6 +72,21 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 			},
 			"c1: powershell 20-60 candidate by agent",
 		},
+		"but the only one is": {
+			func(s *story) {
+				end(s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea", startedBy(event.CallerRootless)).
+					plugin(10, "b", "ADD", "antrea", container("c2")).image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
+			},
+			"c1: powershell 20-60 certain by agent",
+		},
+		"and without a name it may be for such a call, too": {
+			func(s *story) {
+				end(s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea").
+					plugin(10, "b", "ADD", "antrea", container("c2"), startedBy(event.CallerRootless)).
+					image(20, "p", "agent", "powershell").exit(60, "p"))
+			},
+			"c1: powershell 20-60 candidate by agent or 1 others",
+		},
 		"it is not forgotten between two pods": {
 			func(s *story) {
 				s.hidden(0, "agent").plugin(0, "o", "ADD", "antrea", container("c0")).exit(5, "o").tick(2000)

@@ -12,13 +12,6 @@ func stdin(is string) func(*event.Exec) { return func(e *event.Exec) { e.Stdin =
 // configuration. Its forks may be delegated plugins.
 func TestWrappers(t *testing.T) {
 	stories{
-		"a wrapper that execs the real plugin with a here-document": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin("heredoc")).exit(6, "b").tick(2000)
-			},
-			`setup c1 0-6: settled
-  ADD eth0 0-6: wrapped ADD 0-6 [real 2-6]`,
-		},
 		"with nothing to read, or what is unknown": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin(event.NoStdin)).exit(6, "b").
@@ -35,31 +28,6 @@ func TestWrappers(t *testing.T) {
 			},
 			`setup c1 0-6: settled
   ADD eth0 0-6: outer ADD 0-6 (exit 1) [inner 1-2 (replaced), real 2-6 (exit 1)]`,
-		},
-		"what the real plugin starts inherits the here-document, and is no delegate for that": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").image(1, "b", "cd", "real", delegate, stdin("heredoc")).
-					command(2, "h", "b", "helper", delegate, stdin("heredoc")).exit(3, "h").
-					command(3, "hl", "b", "host-local", delegate).exit(4, "hl").exit(6, "b").tick(2000)
-			},
-			`setup c1 0-6: settled
-  ADD eth0 0-6: wrapped ADD 0-6 [real 1-6 [helper 2-3, host-local ADD 3-4]]`,
-		},
-		"a wrapper that forks the real plugin with a here-document has a delegate": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "real", delegate, stdin("heredoc")).exit(5, "r").
-					exit(6, "b").tick(2000)
-			},
-			`setup c1 0-6: settled
-  ADD eth0 0-6: wrapped ADD 0-6 [real ADD 2-5]`,
-		},
-		"a helper beside the plugins that is given nothing to read is a command": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "helper", delegate, stdin(event.NoStdin)).exit(5, "r").
-					exit(6, "b").tick(2000)
-			},
-			`setup c1 0-6: settled
-  ADD eth0 0-6: wrapped ADD 0-6 [helper 2-5]`,
 		},
 		"a delegate that is itself a wrapper": {
 			func(s *story) {

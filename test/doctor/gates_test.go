@@ -5,7 +5,6 @@ package doctor
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,17 +70,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	harness.Check(t, n.rig.AddPlugin("late", bridge))
 
 	n.stops("agent", "plugin late of network late asks its agent at "+socket+": there is no such socket", "cilium install")
-	agent := harness.Must(net.Listen("unix", socket))(t)
-	defer agent.Close()
-	go func() {
-		for {
-			c, err := agent.Accept()
-			if err != nil {
-				return
-			}
-			c.Close()
-		}
-	}()
+	listens(t, socket)
 
 	harness.Check(t, n.rig.AddPlugin("late", []byte(notReady)))
 	n.stops("ready", "the plugins' STATUS reports that the network is not ready", "cilium install")

@@ -45,21 +45,22 @@ func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, said
 	harness.Check(t, cmd.Start())
 	<-said.said
-	agent := harness.Must(net.Listen("unix", socket))(t)
-	defer agent.Close()
-	go func() {
-		for {
-			c, err := agent.Accept()
-			if err != nil {
-				return
-			}
-			c.Close()
-		}
-	}()
+	listens(t, socket)
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
 	}
 	harness.Says(t, said.String(), "asks its agent at "+socket+": there is no such socket")
+}
+
+// listens takes connections at a unix socket until the test ends.
+func listens(t *testing.T, socket string) {
+	l := harness.Must(net.Listen("unix", socket))(t)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Close()
+		}
+	}()
 }
 
 func TestANetworkThatDoesNotCome(t *testing.T) {

@@ -31,22 +31,6 @@ func askAPIServer() error {
 	return nil
 }
 
-func promptAPIServer(s *scene, _ rig.Net) func() {
-	l, err := net.Listen("tcp", apiServer)
-	harness.Check(s.T, err)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte("ok"))
-			_ = c.Close()
-		}
-	}()
-	return func() { l.Close() }
-}
-
 // beingWritten keeps a plugin's file open for writing, so that it cannot be executed (ETXTBSY).
 func beingWritten(name string) func(*scene, rig.Net) func() {
 	return func(s *scene, _ rig.Net) func() {
@@ -67,7 +51,7 @@ func TestDemands(t *testing.T) {
 		name: "no error message", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, fails: true,
 		cause: "plugin_error", says: `^plugin mute exited 3`,
 	}, {
-		name: "a client's own rate limiter", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("limited"), rig.Test("idler")}, before: promptAPIServer,
+		name: "a client's own rate limiter", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("limited"), rig.Test("idler")}, before: answeringAPIServer(0, "ok"),
 		cause: "sleep", says: `plugin limited slept`,
 	}, {
 		name: "text file busy", control: []rig.Plugin{rig.Bridge(), rig.Test("written")}, before: beingWritten("written"), fails: true,

@@ -174,7 +174,7 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
 		cause: "host_local_scan|cpu_starved", says: `host-local read one file for each allocated address|waited for a CPU`, report: "Azure/azure-container-networking#2817",
 	}, {
-		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: slowAPIServer,
+		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: answeringAPIServer(500*time.Millisecond, ""),
 		chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "whereabouts"}, "isGateway": false, "ipMasq": false})},
 		cause: "api_server", says: `plugin whereabouts waited \(2 times\) for 127\.0\.6\.43:6443, which looks like the API server`, report: "k8snetworkplumbingwg/whereabouts#313",
 	}, {

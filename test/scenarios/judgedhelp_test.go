@@ -33,19 +33,9 @@ func taken(s *scene, n rig.Net) func() {
 	return func() { harness.Check(s.T, os.RemoveAll(dir)) }
 }
 
-func slowAPIServer(s *scene, _ rig.Net) func() {
-	l, err := net.Listen("tcp", apiServer)
-	harness.Check(s.T, err)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			time.AfterFunc(500*time.Millisecond, func() { c.Close() })
-		}
-	}()
-	return func() { l.Close() }
+// answeringAPIServer answers after a time.
+func answeringAPIServer(after time.Duration, says string) func(*scene, rig.Net) func() {
+	return func(s *scene, _ rig.Net) func() { return answersAfter(s.T, "tcp", apiServer, after, says) }
 }
 
 func busyAgent(s *scene, _ rig.Net) func() {

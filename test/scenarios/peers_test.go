@@ -33,9 +33,6 @@ func TestPeersOfTheAgent(t *testing.T) {
 		name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
 		cause: "behind_agent", says: `waited for vs-db \(frozen`, remedy: `cgroup.freeze`,
 	}, {
-		name: "busy-peer", inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost},
-		cause: "behind_agent", says: `waited for vs-db \(.*CPU.*\)`, remedy: `perf record`,
-	}, {
 		name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
 		cause: "behind_agent", says: `waited for vs-db \(blocked in kernel function \w+\)`, remedy: `fsfreeze -u`,
 	}})

@@ -259,6 +259,9 @@ func TestManyPodsAreToldWhoDroppedTheirPackets(t *testing.T) {
 					}
 				}
 				t.Logf("%-20s %s %d of %d", k.name, version, right, times)
+				if right == 0 && !k.asks {
+					t.Errorf("%s, %s: not named to any pod", k.name, version)
+				}
 			}
 			off()
 			if k.until != "" {
