@@ -97,7 +97,7 @@ func TestWhichCommandLetsAChainAccept(t *testing.T) {
 	for want, c := range map[string]event.Chain{
 		"iptables-legacy -P FORWARD ACCEPT":                               {Backend: "iptables-legacy", Family: "ip"},
 		"ip6tables-legacy -P FORWARD ACCEPT":                              {Backend: "iptables-legacy", Family: "ip6"},
-		"nft chain inet filter forward '{policy accept;}'":              {Backend: "nftables", Family: "inet", Table: "filter", Name: "forward"},
+		"nft chain inet filter forward '{policy accept;}'":                {Backend: "nftables", Family: "inet", Table: "filter", Name: "forward"},
 		"run nft list chains, and set the policy of that chain to accept": {Backend: "nftables", Family: "inet", Table: "filter", Name: "a b"},
 	} {
 		harness.Equal(t, Accept(&c), want)
