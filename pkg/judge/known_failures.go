@@ -363,7 +363,7 @@ func ofCalls() []KnownFailure {
 		{
 			"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid ` +
 				`character|unexpected end of JSON input)`,
-			"run jq . FILE, which names the line, and repair the JSON of the CNI configuration",
+			"run jq . FILE, which names the line, and fix the JSON of the CNI configuration",
 			"jq . /etc/cni/net.d/*.conflist", "", "", "", "failed to load netconf: invalid character '}' looking for " +
 				"beginning of object key string",
 		},
@@ -405,7 +405,7 @@ func ofNodes() []KnownFailure {
 		},
 		{
 			"", `(open|write|mkdir|create) /(var|run|etc|opt)/.*: read-only file system`,
-			"mount the file system of the file that the message names writable (findmnt -T FILE; mount -o remount,rw) " +
+			"mount the file system of the file writable (findmnt -T FILE, then mount -o remount,rw) " +
 				"once dmesg shows no disk error; host-local's dataDir can be elsewhere",
 			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
 		},
@@ -444,7 +444,7 @@ func ofNodes() []KnownFailure {
 		{
 			"", `dial (tcp|udp): lookup (?P<NAME>\S+|‹[^›]+›)( on .+)?: (no such host|i/o timeout|server ` +
 				`misbehaving|.*connection refused)`,
-			"put NAME into /etc/hosts, or repair the nameserver in the node's /etc/resolv.conf (getent hosts NAME)",
+			"put NAME into /etc/hosts, or fix the nameserver in the node's /etc/resolv.conf (getent hosts NAME)",
 			"cat /etc/resolv.conf", "", "", "", `Get "https://api.cluster.local:6443/api/v1/nodes/worker-1": dial ` +
 				`tcp: lookup api.cluster.local on 10.0.0.2:53: no such host`,
 		},
@@ -475,7 +475,7 @@ func ofAPIServers() []KnownFailure {
 		{
 			"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: ` +
 				`(request timed out|leader changed|no leader)|TLS handshake timeout`,
-			"run kubectl get --raw '/readyz?verbose' and repair what fails there: the API server or its etcd is " +
+			"run kubectl get --raw '/readyz?verbose' and fix what fails there: the API server or its etcd is " +
 				"overloaded (etcdctl endpoint status, the disk of etcd)",
 			"kubectl get --raw '/readyz?verbose'", "", "", "kubernetes/kubernetes#122938", "the server was unable to " +
 				"return a response in the time allotted, but may still be processing the request (get namespaces shop)",

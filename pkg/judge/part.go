@@ -71,6 +71,11 @@ func (p Part) String() string {
 	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
 		said = p.In + " waited " + strings.TrimPrefix(said, "waiting ")
 	}
+	if p.Kind == DAD {
+		if said += p.Detail; p.Count > 1 {
+			said += " and other addresses"
+		}
+	}
 	if p.State != "" {
 		more = append(more, p.State)
 	}
@@ -82,12 +87,8 @@ func (p Part) String() string {
 	}
 	for _, what := range []string{p.Asked, p.Detail} {
 		if what != "" && p.Kind != DAD {
-			what = ", " + what
+			said += ", " + what
 		}
-		said += what
-	}
-	if p.Kind == DAD && p.Count > 1 {
-		said += " and other addresses"
 	}
 	if p.Doing != "" {
 		said += "; " + p.Doing

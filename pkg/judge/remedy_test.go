@@ -35,8 +35,10 @@ func plain(t *testing.T, remedy string) {
 	if len(words) > atMost {
 		t.Errorf("%d words, %d at most: %s", len(words), atMost, remedy)
 	}
-	if strings.HasSuffix(remedy, ".") || strings.Count(remedy, "(") != strings.Count(remedy, ")") {
-		t.Errorf("it is one sentence without a full stop, with its brackets closed: %s", remedy)
+	for _, step := range strings.Split(remedy, "; ") { // text.Steps
+		if strings.HasSuffix(step, ".") || strings.Count(step, "(") != strings.Count(step, ")") {
+			t.Errorf("it is one sentence without a full stop, with its brackets closed: %s", step)
+		}
 	}
 }
 

@@ -83,6 +83,6 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 }
 
 func raiseLimit(agent *model.Connection, shares string) string {
-	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled in cpu.stat of that cgroup grows; "+
+	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled in cpu.stat of its cgroup grows; "+
 		"otherwise start fewer pods at once", nameOf(agent), shares)
 }

@@ -30,8 +30,8 @@ func baselineCmd() *cobra.Command {
 		Use:   "baseline",
 		Short: "Show how long plugins and their commands usually run",
 		Long: `Show the baseline that cniscope has learned. It has a row for each plugin of this node,
-and for each command of a plugin: the number of calls, their median duration, and whether they
-are slower now.
+and for each command of a plugin. A row has the number of calls, their median duration, and a
+note if they are slower now.
 
 --export and --import give the baseline to a new node, which then recognizes slower plugins
 from its first pod. If a plugin's binary differs between the nodes, the new node starts
