@@ -359,7 +359,7 @@ func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 	}
 }
 
-// What an agent goes on waiting for, when the caller for whom it began has its answer, is for the next one.
+// A wait that goes on when its first caller has its answer is the next caller's.
 func TestAWaitThatGoesOnForTheNextCaller(t *testing.T) {
 	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").
 		asks(10, 60, "a", "db", pending, with("d")).hangUp(70, "b", "s1").plugin(75, "b2", "ADD", "net", for2).calls(76, "b2", "s2").
