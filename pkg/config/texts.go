@@ -223,7 +223,8 @@ func checkGroup(s string) *Problem {
 	if len(s) <= 32 && groupName.MatchString(s) {
 		return nil
 	}
-	return wrong(`write a group's name, such as "cniscope", or its number, such as "60947"`, "%s is not a group", quoted(s))
+	return wrong(`write a group's name, such as "cniscope", or its number, such as "60947"`,
+		"%s is not a group", quoted(s))
 }
 
 var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)

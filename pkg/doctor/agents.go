@@ -229,8 +229,10 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	if a.Known != nil && a.Known.Name != "" {
 		name = fact.Sayf(" (last seen: %s)", a.Known.Name)
 	}
-	do = []string{"start the plugin's agent again" + name, "to find the agent: kubectl get pods -A -o wide --field-selector " +
-		"spec.nodeName=NODE; systemctl --failed"}
+	do = []string{
+		"start the plugin's agent again" + name,
+		"to find the agent: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE; systemctl --failed",
+	}
 	for _, n := range fact.Winners(f) {
 		if n.Name == a.Network {
 			do = append(do, "if this CNI is no longer wanted, remove its configuration: "+

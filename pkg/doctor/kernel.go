@@ -108,8 +108,8 @@ func refuses(k fact.Kernel) []Finding {
 		finding.Level, finding.Summary = Warning, what+": cniscope traces plugins and commands by the process "+
 			"connector, but not their system calls"
 	default:
-		finding.Level, finding.Summary = Problem, what+", and the fallback (process connector) does not work here either, so "+
-			"cniscope traces nothing"
+		finding.Level = Problem
+		finding.Summary = what + ", and the fallback (process connector) does not work here either, so cniscope traces nothing"
 		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
 		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork "+
 			"and CAP_NET_ADMIN")

@@ -29,7 +29,8 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Remedy: append([]string{
 			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
 			"for this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
-			"then remove kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
+			"then remove kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
+				"kubectl -n kube-system delete configmap kube-proxy",
 			"then remove kube-proxy's rules on each node, by one of these commands",
 		}, append(removeRules(), "or keep kube-proxy: cilium config set kube-proxy-replacement false")...),
 	}}, nil

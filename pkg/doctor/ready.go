@@ -105,9 +105,10 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(names) == 0 {
-		return step + ", and no pod or process of a CNI was found on this node", []string{"install a CNI (kubectl apply …, " +
-			"helm, cilium install)", "if a CNI is installed, find why its pod does not run on this node: kubectl -n " +
-			"kube-system get pods -o wide"}
+		return step + ", and no pod or process of a CNI was found on this node", []string{
+			"install a CNI (kubectl apply …, helm, cilium install)",
+			"if a CNI is installed, find why its pod does not run on this node: kubectl -n kube-system get pods -o wide",
+		}
 	}
 	if pods := see(f, "", "network-pods"); pods != "" {
 		remedy = append([]string{pods}, remedy...)
