@@ -187,6 +187,21 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	for _, program := range b.Programs {
 		a.habit(program)
 	}
+	a.sampled(b)
+	a.killed(b.Killed)
+	if b.Over && len(a.calls) == 0 {
+		a.recent = nil
+		as.release(b.Process)
+		if a.hidden {
+			as.forget(b.Process)
+		}
+	}
+	if b.Over {
+		a.hidden = false
+	}
+}
+
+func (a *agent) sampled(b *event.Agent) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.work
 		if b.Socket != "" && c.socket == b.Socket {
@@ -201,17 +216,6 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 		if c.Open && b.Channel != "" && b.State == "" {
 			w.Channel = b.Channel
 		}
-	}
-	a.killed(b.Killed)
-	if b.Over && len(a.calls) == 0 {
-		a.recent = nil
-		as.release(b.Process)
-		if a.hidden {
-			as.forget(b.Process)
-		}
-	}
-	if b.Over {
-		a.hidden = false
 	}
 }
 

@@ -109,7 +109,7 @@ func refuses(k fact.Kernel) []Finding {
 			"connector, but not their system calls"
 	default:
 		finding.Level = Problem
-		finding.Summary = what + ", and the fallback (process connector) does not work here either, so cniscope traces nothing"
+		finding.Summary = what + ", and the fallback (process connector) does not work here, so cniscope traces nothing"
 		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
 		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork "+
 			"and CAP_NET_ADMIN")

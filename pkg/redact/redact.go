@@ -86,7 +86,7 @@ func (c *Call) Path(path string) string {
 		if part == "" || c.names[part] {
 			continue
 		}
-		if marked || !c.Harmless(part) && !(system(parts[:i]) && c.answer(part, (*Call).looksTyped, asTyped)) {
+		if marked || !c.Harmless(part) && (!system(parts[:i]) || !c.answer(part, (*Call).looksTyped, asTyped)) {
 			parts[i] = placeholder(part)
 		}
 	}

@@ -174,13 +174,13 @@ func TestAClosedDoorAnswersNobody(t *testing.T) {
 	harness.Until(t, "nobody more arrives", func() bool {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err == nil {
-			c.Close()
+			_ = c.Close()
 		}
 		return err != nil
 	})
 	select {
-	case <-closed:
-		t.Error("it is closed before the look is over")
+	case err := <-closed:
+		t.Error("it is closed before the look is over: ", err)
 	default:
 	}
 	close(goOn)

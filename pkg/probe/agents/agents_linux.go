@@ -323,10 +323,16 @@ func (a *Agents) Tend(now int64) {
 		}
 		a.leavePeers(now)
 	}
-	for process, known := range a.known {
-		if sample {
+	if sample {
+		for _, known := range a.known {
 			a.lookOn(now, known, slow[known])
 		}
+	}
+	a.rest(now)
+}
+
+func (a *Agents) rest(now int64) {
+	for process, known := range a.known {
 		if !known.followed || known.connections > 0 || now-known.idle < int64(Linger) {
 			continue
 		}

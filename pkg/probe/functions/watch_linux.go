@@ -70,6 +70,7 @@ func (w *Watch) open() error {
 	return nil
 }
 
+// Look reads the goroutines.
 func (w *Watch) Look() {
 	places, err := procfs.Within(&w.stacks.patience, func() ([]place, error) {
 		places := w.of.goroutines()
@@ -109,6 +110,7 @@ func (w *Watch) Look() {
 	w.cpu.look(w.pid)
 }
 
+// Looks counts them.
 func (w *Watch) Looks() int { return w.looks }
 
 // Between returns the calls of the only goroutine that stayed at one place, or computed, for most of a wait but not
@@ -118,6 +120,7 @@ func (w *Watch) Between(first, last int) (calls []event.Frame, sure bool) {
 	return w.most(first, last, ended, w.of.own)
 }
 
+// Main is for plugins.
 func (w *Watch) Main() []event.Frame {
 	all, main := func(*stay) bool { return true }, func(f event.Frame) bool { return f.Function == "main.main" }
 	calls, _ := w.most(0, w.looks, all, main)
@@ -163,6 +166,7 @@ func (w *Watch) calls(first int, at place, s *stay) []event.Frame {
 	})
 }
 
+// Close frees it.
 func (w *Watch) Close() {
 	w.cpu.close()
 	w.file.Close()
