@@ -162,6 +162,7 @@ test-all: FILES := 600
 test-all: SECRETS_TIME := 24h
 test-all: ORDINARY := 500
 test-all: POINTS := 100
+test-all: FUNCTIONS := 100
 test-all: IO := whole
 test-all: STARTS := 100
 test-all: FUZZTIME := 5m
@@ -200,9 +201,9 @@ test-delays: tools ## delay DELAYS (40) sandboxes at random places of their star
 DELAYS ?= 40
 
 .PHONY: test-functions
-test-functions: tools ## lose 2 s at POINTS (40) random functions of a Go agent or plugin (SEED=N: those of an earlier run): 95 % are named, none wrongly (root)
-	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomFunctions$$' -count=1 -timeout 40m -v
-test-functions: POINTS = 40
+test-functions: tools ## lose 2 s at FUNCTIONS (40) random functions of a Go agent or plugin (SEED=N: those of an earlier run): 95 % are named, none wrongly (root)
+	CNISCOPE_TEST_POINTS=$(FUNCTIONS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomFunctions$$' -count=1 -timeout 40m -v
+FUNCTIONS ?= 40
 
 .PHONY: test-stops
 test-stops: tools ## stop, trace and freeze a plugin, an agent and a lock's holder TIMES (30) times each: the verdict says so (root)

@@ -47,7 +47,15 @@ func (c Call) Hangs() string {
 	if c.Verdict == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s of pod %s/%s: %s\n", c.Command, c.Namespace, c.Pod, c.Verdict)
+	return fmt.Sprintf("%s: %s\n", c.OfPod(), c.Verdict)
+}
+
+// OfPod returns Command with the pod, if known.
+func (c Call) OfPod() string {
+	if c.Pod == "" {
+		return c.Command
+	}
+	return fmt.Sprintf("%s of pod %s/%s", c.Command, c.Namespace, c.Pod)
 }
 
 // Recent holds facts about finished calls.

@@ -19,9 +19,12 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				continue
 			}
 			if c.Verdict != "" {
+				remedy := fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack", int(c.PID))
+				if c.State == "T" {
+					remedy = fact.Sayf("run kill -CONT %d", int(c.PID))
+				}
 				found = append(found, Finding{
-					Level: Problem, Summary: fact.Sayf("%s of pod %s/%s hangs: %s", c.Command, c.Namespace, c.Pod, c.Verdict),
-					Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack", int(c.PID))},
+					Level: Problem, Summary: fact.Sayf("%s hangs: %s", c.OfPod(), c.Verdict), Remedy: []string{remedy},
 				})
 				continue
 			}

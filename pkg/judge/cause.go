@@ -121,7 +121,7 @@ func causesInside() []About {
 		{
 			CauseMissingFile, "missing file",
 			[]PartKind{Sleep},
-			"start the program that writes the missing file, or correct the file's path in the plugin's configuration; the trace names the file",
+			"start the program that writes the missing file, or correct its path in the plugin's configuration (the trace names the file)",
 		},
 		{
 			CauseSleep, "sleep",
@@ -179,7 +179,7 @@ func causesElsewhere() []About {
 			CauseNetwork, "network configuration",
 			[]PartKind{Network},
 			"load the kernel module that the request needs at boot (/etc/modules-load.d), or split a bridge that has very " +
-				"many ports; the trace names the request and its interface",
+				"many ports (the trace names the request and its interface)",
 		},
 		{
 			CauseMount, "mount",

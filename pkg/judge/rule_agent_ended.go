@@ -15,8 +15,8 @@ const (
 	CauseOOM       Cause = "agent_oom"
 )
 
-const whyExited = "kubectl logs --previous shows its last lines; kubectl describe pod shows its exit code (Last State) and a " +
-	"failed liveness probe (Events); for a host service, read the journal"
+const whyExited = "run kubectl logs --previous for its last lines; run kubectl describe pod for its exit code (Last State) and " +
+	"failed liveness probes (Events); for a host service, read the journal"
 
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection

@@ -257,7 +257,7 @@ func failedStart(s *model.Start, j *Started) *Verdict {
 			}
 			j.Failed = v.Says
 			return v
-		case p.Cause == CauseNRI && slices.ContainsFunc(s.Sandbox.Plugins, lostPlugin):
+		case s.Request == model.RunPodSandbox && p.Cause == CauseNRI && slices.ContainsFunc(s.Sandbox.Plugins, lostPlugin):
 			v.Says, j.Failed = p.says, p.says
 			return v
 		}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
@@ -85,6 +86,6 @@ func (n *node) hangs(s removal.Step) {
 		l.Namespace, l.Pod, l.PodUID, l.Sandbox = of.Pod.Namespace, of.Pod.Name, of.Pod.UID, of.ID
 	}
 	n.history.Add(l)
-	n.log.Warn("sandbox step hangs", "pod", l.Namespace+"/"+l.Pod, "node", n.name, "step", l.Command,
+	n.log.Warn("sandbox step hangs", "pod", strings.Trim(l.Namespace+"/"+l.Pod, "/"), "node", n.name, "step", l.Command,
 		"for", text.Round(s.Age), "verdict", l.Verdict, "cause", s.Cause, "remedy", l.Remedy)
 }

@@ -117,7 +117,7 @@ func (l lines) started(s *pipeline.Started) {
 		model.RunPodSandbox: "sandbox started slowly", model.StopPodSandbox: "sandbox stopped slowly",
 		model.RemovePodSandbox: "sandbox was removed slowly",
 	}[s.Request]
-	if s.Failed != "" && s.Request == model.RunPodSandbox {
+	if s.Failed != "" {
 		message = "sandbox start failed"
 	}
 	if v := s.Verdict; v != nil {

@@ -97,8 +97,14 @@ func firstOf(s *event.Sandbox) (procfs.Stat, bool) {
 }
 
 func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
-	if _, is := firstOf(s); !is || p.options.Plugins == nil || len(p.ends) >= awaitedMax || p.ends[s.ID] != nil {
+	if _, is := firstOf(s); !is || p.options.Plugins == nil || p.ends[s.ID] != nil {
 		return
+	}
+	if len(p.ends) >= awaitedMax {
+		for _, cancel := range p.ends {
+			cancel()
+		}
+		clear(p.ends)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p.ends[s.ID] = cancel

@@ -25,7 +25,7 @@ type Step struct {
 	Waits   string
 	Cause   judge.Cause
 	does    string
-	brief   bool // Age is unknown
+	undated bool // Age is unknown
 	key     string
 }
 
@@ -33,17 +33,19 @@ type Step struct {
 func (s Step) Says() string {
 	says := text.Round(s.Age).String() + " so far: " + s.does
 	switch {
+	case s.stopped():
+		return says
 	case s.Waits != "":
 		return says + " waits in " + s.Waits
-	case s.Cause == judge.CauseShim && s.brief:
-		return says
 	}
 	return says + " runs"
 }
 
+func (s Step) stopped() bool { return s.Cause == judge.CauseShim && s.undated }
+
 // Command returns the request.
 func (s Step) Command() string {
-	if s.Sandbox == nil {
+	if s.Sandbox == nil && (s.Name == "openat" || s.Name == "mount") {
 		return model.RunPodSandbox
 	}
 	return model.StopPodSandbox
@@ -54,10 +56,10 @@ func (s Step) Key() string { return strconv.Itoa(s.PID) + " " + s.key }
 
 // Remedy returns an imperative.
 func (s Step) Remedy() string {
-	if s.Cause == judge.CauseShim && s.brief {
+	if s.stopped() {
 		return fmt.Sprintf("run kill -CONT %d", s.PID)
 	}
-	return fmt.Sprintf("run cat /proc/%d/stack, and repair the mount, disk or program on which it waits", s.PID)
+	return fmt.Sprintf("run cat /proc/%d/stack, and fix the mount, disk or program that process %[1]d waits for", s.PID)
 }
 
 // Watch is safe for concurrent use.
@@ -70,8 +72,6 @@ const least = time.Second
 
 // Look lists steps of at least a second. runtime is a PID, or 0.
 func (w *Watch) Look(known []*event.Sandbox, runtime int) []Step {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	found, wait := w.age(once(known, runtime))
 	if wait {
 		time.Sleep(least)
@@ -81,9 +81,11 @@ func (w *Watch) Look(known []*event.Sandbox, runtime int) []Step {
 }
 
 func (w *Watch) age(steps []Step) (found []Step, wait bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	now, seen := time.Now(), map[string]time.Time{}
 	for _, s := range steps {
-		if s.brief {
+		if s.undated {
 			key := s.Key()
 			since, known := w.since[key]
 			if !known {

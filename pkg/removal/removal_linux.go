@@ -81,8 +81,8 @@ func (l *look) shim(pid int, of *event.Sandbox) {
 	if s := l.stats[pid]; s.State == "T" || s.State == "t" {
 		l.add(Step{
 			Sandbox: of, Name: "shim", PID: pid, Cause: judge.CauseShim,
-			brief: true,
-			does:  fmt.Sprintf("the shim (pid %d) is stopped", pid),
+			undated: true,
+			does:    fmt.Sprintf("the shim (pid %d) is stopped", pid),
 		}, pid)
 	}
 	groups := procfs.Groups(pid)
@@ -121,8 +121,8 @@ func (l *look) killed(pid int, of *event.Sandbox) {
 	if s := l.stats[pid]; s.State == "D" && procfs.Killed(pid) {
 		l.add(Step{
 			Sandbox: of, Name: "process of the pod", PID: pid, Cause: judge.CauseSystemCall,
-			brief: true,
-			does:  fmt.Sprintf("killed process %s (pid %d) of the pod", clean(s.Name), pid),
+			undated: true,
+			does:    fmt.Sprintf("killed process %s (pid %d) of the pod", clean(s.Name), pid),
 		}, pid)
 	}
 }
@@ -142,7 +142,7 @@ func (l *look) namespaces() {
 		}
 		step := Step{
 			Name: c.Call, PID: l.runtime, Runs: clean(l.stats[l.runtime].Name), State: c.State, Waits: clean(c.Channel),
-			Cause: judge.CauseRuntime, brief: true, key: c.ID,
+			Cause: judge.CauseRuntime, undated: true, key: c.ID,
 			does: fmt.Sprintf("%s of network namespace %s by the runtime (pid %d)", c.Call, clean(c.Path), l.runtime),
 		}
 		for _, s := range l.known {

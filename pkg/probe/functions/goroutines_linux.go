@@ -13,6 +13,9 @@ type process struct {
 	*Program
 	pid   int
 	shift uint64 // of its addresses
+
+	allgs  uint64 // address of runtime.allgs; 0: unknown
+	sought bool
 }
 
 // place is where a goroutine waits: registers, zero while it runs, and bounds of its stack.
@@ -54,11 +57,14 @@ func (p *process) words(raw []byte) []uint64 {
 }
 
 func (p *process) goroutines() (all []place) {
-	if p.table.goroutines == 0 {
-		p.table.goroutines, p.table.bssEnd = p.find(), 0
+	if !p.sought {
+		p.allgs, p.sought = p.findAllgs(), true
 	}
-	list := p.words(p.read(24, p.table.goroutines+p.shift)) // runtime.allgs
-	if p.table.goroutines == 0 || len(list) < 3 || list[1] == 0 || list[1] > goroutinesMax {
+	if p.allgs == 0 {
+		return nil
+	}
+	list := p.words(p.read(24, p.allgs+p.shift))
+	if len(list) < 3 || list[1] == 0 || list[1] > goroutinesMax {
 		return nil
 	}
 	addresses := p.words(p.read(8*int(list[1]), list[0]))
@@ -77,8 +83,8 @@ func (p *process) goroutines() (all []place) {
 	return all
 }
 
-// find finds runtime.allgs, a slice of goroutines, which have their own addresses.
-func (p *process) find() uint64 {
+// findAllgs finds a slice of goroutines, which have their own addresses.
+func (p *process) findAllgs() uint64 {
 	const step = 1 << 20
 	for from := p.table.bss; from < min(p.table.bssEnd, p.table.bss+bssMax); from += step {
 		words := p.words(p.read(int(min(step+16, p.table.bssEnd-from)), from+p.shift))

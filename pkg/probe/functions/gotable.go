@@ -27,7 +27,6 @@ type goTable struct {
 	data   uint64 // functions' data, for inlined calls; 0: unknown
 
 	bss, bssEnd uint64
-	goroutines  uint64 // runtime.allgs; 0: unknown
 }
 
 const (

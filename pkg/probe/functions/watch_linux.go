@@ -27,9 +27,7 @@ type stay struct {
 	memory []byte // of its stack
 }
 
-const (
-	staysMax = 1 << 10
-)
+const staysMax = 1 << 10 // with memory
 
 // Watch returns nil without names.
 func (s *Stacks) Watch(pid int) *Watch {
@@ -40,7 +38,7 @@ func (s *Stacks) Watch(pid int) *Watch {
 	if err != nil {
 		return nil
 	}
-	if w.of == nil {
+	if w.of == nil || w.of.table.bss == 0 {
 		w.file.Close()
 		return nil
 	}
@@ -72,8 +70,9 @@ func (w *Watch) open() error {
 
 // Look reads the goroutines.
 func (w *Watch) Look() {
+	of := *w.of // a look that takes too long goes on
 	places, err := procfs.Within(&w.stacks.patience, func() ([]place, error) {
-		places := w.of.goroutines()
+		places := of.goroutines()
 		mounts, _ := procfs.Namespace(w.pid, "mnt")
 		if info, err := os.Stat(procfs.Runs(w.pid)); err != nil || mounts != w.mounts || builds.IdentityOf(info) != w.id {
 			return nil, os.ErrNotExist
@@ -83,15 +82,20 @@ func (w *Watch) Look() {
 	if err != nil {
 		return
 	}
+	w.of.allgs, w.of.sought = of.allgs, of.sought
 	w.looks++
 	var again []place
 	var at []uint64
+	kept := 0
+	for _, known := range w.stays {
+		kept += min(1, len(known.memory))
+	}
 	for _, p := range places {
 		known := w.stays[p]
 		if known == nil {
 			known = &stay{}
 			w.stays[p] = known
-		} else if known.memory == nil && p.sp != 0 && len(again) < staysMax {
+		} else if known.memory == nil && p.sp != 0 && kept+len(again) < staysMax {
 			again, at = append(again, p), append(at, p.sp)
 		}
 		known.looks = append(known.looks, w.looks)
@@ -104,7 +108,7 @@ func (w *Watch) Look() {
 	memory, _ := procfs.Within(&w.stacks.patience, func() ([]byte, error) { return w.of.read(stackBytes, at...), nil })
 	for i, p := range again {
 		if w.stays[p] != nil && len(memory) >= (i+1)*stackBytes {
-			w.stays[p].memory = memory[i*stackBytes : (i+1)*stackBytes]
+			w.stays[p].memory = slices.Clone(memory[i*stackBytes : (i+1)*stackBytes])
 		}
 	}
 	w.cpu.look(w.pid)
