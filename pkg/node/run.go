@@ -195,7 +195,7 @@ type node struct {
 	out       *destinations.Destinations
 	recent    recent
 	leaks     leaks
-	removing  removal.Watch
+	removing  *removal.Watch
 	late      latecomers
 	history   *history.History
 	learnt    learned.Store
@@ -221,7 +221,7 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 		out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
 		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log: log, node: o.Resource.Node},
 		overload: overload{log: log}, burst: burst{log: log},
-		consumers: consumers{log: log, lost: map[string]*lost{}},
+		consumers: consumers{log: log, lost: map[string]*lost{}}, removing: removal.NewWatch(),
 	}
 	n.pipeline.Whole = true
 	n.out.Fold.Store(o.Trace.FoldCommands)

@@ -40,7 +40,7 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 // Options may be empty.
 type Options struct {
 	// Plugins lists other NRI plugins.
-	Plugins func(runtime int) []Other
+	Plugins func(runtime int) (others []Other, ok bool)
 	Socket  string
 	Queue   int
 	// Receives a pre-installed plugin's configuration.

@@ -118,7 +118,10 @@ func (p *Plugin) lookAgain() {
 }
 
 func (p *Plugin) look(wants func(*looks) bool) {
-	now := p.others()
+	now, ok := p.others()
+	if !ok {
+		return
+	}
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
 	p.awaited.alone = len(now) == 0
@@ -156,7 +159,7 @@ func (l *looks) add(now []Other) {
 	}
 }
 
-func (p *Plugin) others() []Other { return p.options.Plugins(int(p.runtimePID.Load())) }
+func (p *Plugin) others() ([]Other, bool) { return p.options.Plugins(int(p.runtimePID.Load())) }
 
 func (p *Plugin) take(id string) *looks {
 	p.awaited.mu.Lock()

@@ -65,7 +65,7 @@ func TestWhatPluginsDidBetweenLooks(t *testing.T) {
 func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		p := New(Options{Plugins: func(int) []Other { looks++; return []Other{{}} }})
+		p := New(Options{Plugins: func(int) ([]Other, bool) { looks++; return []Other{{}}, true }})
 		p.connected.Store(true)
 		p.take("early")
 		p.Awake("early")
@@ -89,7 +89,7 @@ func TestOneLookServesABurst(t *testing.T) {
 	for name, plugins := range map[string][]Other{"beside a plugin": {{}}, "beside none": nil} {
 		synctest.Test(t, func(t *testing.T) {
 			looks := 0
-			p := New(Options{Plugins: func(int) []Other { looks++; return plugins }})
+			p := New(Options{Plugins: func(int) ([]Other, bool) { looks++; return plugins, true }})
 			p.connected.Store(true)
 			want := 1 + 30
 			if plugins == nil {

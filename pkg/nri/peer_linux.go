@@ -75,7 +75,9 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	before := p.take(s.ID)
 	defer func() {
 		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) {
-			s.Plugins = before.end(p.others(), aliveOther, 0)
+			if now, ok := p.others(); ok {
+				s.Plugins = before.end(now, aliveOther, 0)
+			}
 		}
 	}()
 	stat, is := firstOf(s)
@@ -127,7 +129,11 @@ func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 	if before == nil || !before.late {
 		return
 	}
-	all := before.end(p.others(), aliveOther, slept)
+	now, ok := p.others()
+	if !ok {
+		return
+	}
+	all := before.end(now, aliveOther, slept)
 	if took := reported - before.since; before.since != 0 && took > int64(event.LateReport) {
 		s.Late, s.Plugins = took, all
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 // Kubernetes' limits: 253 bytes for names, 317 for a label's key and 63 for its value.
@@ -62,7 +63,7 @@ func some(all map[string]string, prefix string) map[string]string {
 
 func annotations(all map[string]string) map[string]string {
 	out := some(all, annotationPrefix)
-	if parent := all[event.PodTraceparent]; parent != "" {
+	if parent := all[event.PodTraceparent]; w3c.Parse(event.TraceContext{Parent: parent}).IsValid() {
 		if out == nil {
 			out = map[string]string{}
 		}

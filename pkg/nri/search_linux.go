@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/peer"
@@ -31,26 +32,29 @@ func NewSearch(socket string) *Search {
 	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
 }
 
-// List returns the living ones that are connected.
-func (n *Search) List(runtime int) (living []Other) {
+// List returns the living ones that are connected. !ok means that it could not look.
+func (n *Search) List(runtime int) (living []Other, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ends, at, err := peer.Connected(n.base)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	if runtime != n.runtime || !maps.Equal(at, n.at) {
 		clients, others := map[uint64]bool{}, map[uint64]bool{}
-		_ = procfs.Descriptors(runtime, func(_ int, target string) bool {
+		if procfs.Descriptors(runtime, func(_ int, target string) bool {
 			inode := procfs.SocketIn(target)
 			clients[at[inode]], others[ends[inode]] = true, true
 			return true
-		})
+		}) != nil {
+			return nil, false
+		}
 		delete(clients, 0)
 		delete(others, 0)
 		again := runtime != n.runtime || !maps.Equal(clients, n.clients)
-		if n.runtime, n.at, n.clients = runtime, at, clients; again {
-			n.search(others)
+		if n.runtime, n.at, n.clients = runtime, at, clients; again && !n.search(others) {
+			n.runtime = -1
+			return nil, false
 		}
 	}
 	for _, o := range n.found {
@@ -59,14 +63,23 @@ func (n *Search) List(runtime int) (living []Other) {
 			living = append(living, o)
 		}
 	}
-	return living
+	return living, true
 }
 
-func (n *Search) search(others map[uint64]bool) {
+const (
+	searchMax      = 2 * time.Second
+	descriptorsMax = 1 << 12 // of a process: a pod may have a million
+)
+
+func (n *Search) search(others map[uint64]bool) bool {
 	n.found = nil
+	began := time.Now()
 	pids, _ := n.pids()
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
+		if time.Since(began) > searchMax {
+			return false
+		}
 		s, err := procfs.StatOf(pid)
 		if err != nil || pid == os.Getpid() {
 			continue
@@ -80,7 +93,11 @@ func (n *Search) search(others map[uint64]bool) {
 				}
 			}
 		}
+		seen := 0
 		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
+			if seen++; seen > descriptorsMax {
+				return false
+			}
 			inode := procfs.SocketIn(target)
 			if !n.clients[inode] && (name == "" || !others[inode]) {
 				return true
@@ -92,4 +109,5 @@ func (n *Search) search(others map[uint64]bool) {
 			return false
 		})
 	}
+	return true
 }

@@ -33,7 +33,7 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	self, _ := connect(listener)
 	defer self.Close()
 	for range 3 {
-		if found := n.List(os.Getpid()); len(found) != 0 || searches != 1 {
+		if found, ok := n.List(os.Getpid()); !ok || len(found) != 0 || searches != 1 {
 			t.Fatalf("alone: %v after %d searches", found, searches)
 		}
 	}
@@ -43,7 +43,7 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	harness.Check(t, plugin.Start())
 	harness.Check(t, other.Close())
 	for range 3 {
-		if found := n.List(os.Getpid()); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 2 {
+		if found, ok := n.List(os.Getpid()); !ok || len(found) != 1 || int(found[0].PID) != plugin.Process.Pid || searches != 2 {
 			t.Errorf("beside another: %v after %d searches", found, searches)
 		}
 	}
@@ -56,12 +56,12 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	harness.Check(t, tenant.Start())
 	t.Cleanup(func() { _, _ = tenant.Process.Kill(), tenant.Wait() })
 	harness.Check(t, errors.Join(client.Close(), server.Close(), accepted.Close()))
-	if found := n.List(os.Getpid()); len(found) != 1 || int(found[0].PID) != plugin.Process.Pid {
+	if found, ok := n.List(os.Getpid()); !ok || len(found) != 1 || int(found[0].PID) != plugin.Process.Pid {
 		t.Errorf("beside a tenant's socket: %v", found)
 	}
 	harness.Check(t, plugin.Process.Kill())
 	_ = plugin.Wait()
-	if found := n.List(os.Getpid()); len(found) != 0 || searches != 3 {
+	if found, ok := n.List(os.Getpid()); !ok || len(found) != 0 || searches != 3 {
 		t.Errorf("alone again: %v after %d searches", found, searches)
 	}
 }
@@ -76,11 +76,11 @@ func TestAPreinstalledPluginThatWasCutOffIsNotListed(t *testing.T) {
 	t.Cleanup(func() { _, _ = plugin.Process.Kill(), plugin.Wait() })
 	harness.Check(t, theirs.Close())
 	n := NewSearch("nri.sock")
-	if found := n.List(os.Getpid()); len(found) != 1 || found[0].Name != "napper" {
+	if found, ok := n.List(os.Getpid()); !ok || len(found) != 1 || found[0].Name != "napper" {
 		t.Errorf("connected: %v", found)
 	}
 	harness.Check(t, runtime.Close())
-	if found := n.List(os.Getpid()); len(found) != 0 {
+	if found, ok := n.List(os.Getpid()); !ok || len(found) != 0 {
 		t.Errorf("cut off: %v", found)
 	}
 }

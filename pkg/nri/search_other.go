@@ -9,4 +9,4 @@ type Search struct{}
 func NewSearch(string) Search { return Search{} }
 
 // List returns nothing.
-func (Search) List(int) []Other { return nil }
+func (Search) List(int) ([]Other, bool) { return nil, false }

@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -27,6 +28,8 @@ type Step struct {
 	does    string
 	undated bool // Age is unknown
 	key     string
+
+	container bool // of one
 }
 
 // Says returns the verdict.
@@ -37,6 +40,8 @@ func (s Step) Says() string {
 		return says
 	case s.Waits != "":
 		return says + " waits in " + s.Waits
+	case s.State == "D":
+		return says + " waits in the kernel"
 	}
 	return says + " runs"
 }
@@ -45,8 +50,11 @@ func (s Step) stopped() bool { return s.Cause == judge.CauseShim && s.undated }
 
 // Command returns the request.
 func (s Step) Command() string {
-	if s.Sandbox == nil && (s.Name == "openat" || s.Name == "mount") {
+	switch {
+	case s.Sandbox == nil && (s.Name == "openat" || s.Name == "mount"):
 		return model.RunPodSandbox
+	case s.container:
+		return "StopContainer"
 	}
 	return model.StopPodSandbox
 }
@@ -64,19 +72,32 @@ func (s Step) Remedy() string {
 
 // Watch is safe for concurrent use.
 type Watch struct {
-	mu    sync.Mutex
-	since map[string]time.Time
+	mu       sync.Mutex
+	since    map[string]time.Time
+	memory   *procfs.Memory
+	patience procfs.Patience
+}
+
+// NewWatch allows a look five seconds.
+func NewWatch() *Watch {
+	return &Watch{memory: procfs.NewMemory(), patience: procfs.Patience{Each: 5 * time.Second, Most: 2}}
 }
 
 const least = time.Second
 
 // Look lists steps of at least a second. runtime is a PID, or 0.
 func (w *Watch) Look(known []*event.Sandbox, runtime int) []Step {
-	found, wait := w.age(once(known, runtime))
-	if wait {
-		time.Sleep(least)
-		found, _ = w.age(once(known, runtime))
+	if len(known) == 0 || runtime == 0 {
+		return nil
 	}
+	found, _ := procfs.Within(&w.patience, func() ([]Step, error) {
+		found, wait := w.age(once(known, runtime, w.memory))
+		if wait {
+			time.Sleep(least)
+			found, _ = w.age(once(known, runtime, w.memory))
+		}
+		return found, nil
+	})
 	return found
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -27,9 +29,9 @@ type look struct {
 	found   []Step
 }
 
-func once(known []*event.Sandbox, runtime int) []Step {
+func once(known []*event.Sandbox, runtime int, memory *procfs.Memory) []Step {
 	l := &look{
-		now: clock.Boot(), stats: map[int]procfs.Stat{}, below: map[int][]int{}, memory: procfs.NewMemory(),
+		now: clock.Boot(), stats: map[int]procfs.Stat{}, below: map[int][]int{}, memory: memory,
 		runtime: runtime, known: map[string]*event.Sandbox{},
 	}
 	for _, s := range known {
@@ -53,7 +55,7 @@ const shim = "containerd-shim" // as cut by the kernel
 
 func (l *look) process(pid int) {
 	s := l.stats[pid]
-	ofShim := s.Name == shim
+	ofShim := s.Name == shim && sameMounts(pid, l.runtime)
 	if !ofShim && s.Parent != l.runtime {
 		return
 	}
@@ -66,6 +68,13 @@ func (l *look) process(pid int) {
 	case verb(args) != "":
 		l.program(pid, of, args)
 	}
+}
+
+// sameMounts excludes pods, which can use any name.
+func sameMounts(a, b int) bool {
+	of, err := procfs.Namespace(a, "mnt")
+	as, failed := procfs.Namespace(b, "mnt")
+	return err == nil && failed == nil && of == as
 }
 
 func (l *look) sandboxIn(args []string) (*event.Sandbox, bool) {
@@ -91,58 +100,74 @@ func (l *look) shim(pid int, of *event.Sandbox) {
 		switch own := procfs.Groups(child) == groups; {
 		case own && verb(args) != "":
 			l.program(child, of, args)
-		case !own:
+		case !own && procfs.Killed(child):
 			l.killed(child, of)
 		}
 	}
 }
 
 func (l *look) program(pid int, of *event.Sandbox, args []string) {
-	name := clean(l.stats[pid].Name)
-	step := Step{Sandbox: of, Name: name + " " + verb(args), PID: pid, Cause: judge.CauseOCIRuntime}
+	name := program(l.stats[pid].Name)
+	step := Step{
+		Sandbox: of, Name: name + " " + verb(args), PID: pid, Cause: judge.CauseOCIRuntime,
+		container: !slices.Contains(args, of.ID),
+	}
 	if name == shim {
 		step.Cause = judge.CauseShim
 	}
 	step.does = fmt.Sprintf("%s (pid %d)", step.Name, pid)
 	inner := pid
-	for len(l.below[inner]) > 0 {
+	for range len(l.stats) {
+		if len(l.below[inner]) == 0 {
+			break
+		}
 		inner = slices.MaxFunc(l.below[inner], func(a, b int) int { return cmp.Compare(l.stats[a].Start, l.stats[b].Start) })
 	}
 	if inner != pid {
-		step.does += fmt.Sprintf(" runs %s (pid %d), which", clean(l.stats[inner].Name), inner)
+		step.does += fmt.Sprintf(" runs %s (pid %d), which", program(l.stats[inner].Name), inner)
 	}
 	l.add(step, inner)
 }
 
 func (l *look) killed(pid int, of *event.Sandbox) {
-	for _, child := range l.below[pid] {
+	below := l.below[pid]
+	delete(l.below, pid)
+	for _, child := range below {
 		l.killed(child, of)
 	}
 	if s := l.stats[pid]; s.State == "D" && procfs.Killed(pid) {
 		l.add(Step{
 			Sandbox: of, Name: "process of the pod", PID: pid, Cause: judge.CauseSystemCall,
-			undated: true,
-			does:    fmt.Sprintf("killed process %s (pid %d) of the pod", clean(s.Name), pid),
+			undated: true, container: true,
+			does: fmt.Sprintf("killed process %s (pid %d) of the pod", program(s.Name), pid),
 		}, pid)
 	}
 }
 
+const stepsMax = 256
+
 func (l *look) add(step Step, inner int) {
+	if len(l.found) >= stepsMax {
+		return
+	}
 	s := l.stats[inner]
 	step.Age, step.Running = time.Duration(l.now-l.stats[step.PID].Start), time.Duration(l.now-s.Start)
-	step.PID, step.Runs, step.State = inner, clean(s.Name), s.State
+	step.PID, step.Runs, step.State = inner, program(s.Name), s.State
 	step.Waits, step.key = clean(procfs.FirstThread(inner).Channel), step.Name+strconv.FormatInt(s.Start, 10)
 	l.found = append(l.found, step)
 }
 
+// netns accepts a whole path, not what else the memory may have.
+var netns = regexp.MustCompile(`^/[\w./-]*/netns/[\w.-]+$`)
+
 func (l *look) namespaces() {
 	for _, c := range procfs.PathCalls(l.runtime) {
-		if !strings.Contains(c.Path, "/netns/") {
+		if !netns.MatchString(c.Path) {
 			continue
 		}
 		step := Step{
-			Name: c.Call, PID: l.runtime, Runs: clean(l.stats[l.runtime].Name), State: c.State, Waits: clean(c.Channel),
-			Cause: judge.CauseRuntime, undated: true, key: c.ID,
+			Name: c.Call, PID: l.runtime, Runs: program(l.stats[l.runtime].Name), State: c.State, Waits: clean(c.Channel),
+			Cause: judge.CauseRuntime, undated: true, key: strings.Join([]string{c.ID, c.Call, c.Path}, " "),
 			does: fmt.Sprintf("%s of network namespace %s by the runtime (pid %d)", c.Call, clean(c.Path), l.runtime),
 		}
 		for _, s := range l.known {
@@ -155,6 +180,8 @@ func (l *look) namespaces() {
 }
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
+
+func program(name string) string { return new(redact.Call).Program(clean(name)) }
 
 func verb(args []string) string {
 	for _, a := range args[min(1, len(args)):] {

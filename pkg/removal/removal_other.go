@@ -2,6 +2,9 @@
 
 package removal
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
 
-func once([]*event.Sandbox, int) []Step { return nil }
+func once([]*event.Sandbox, int, *procfs.Memory) []Step { return nil }
