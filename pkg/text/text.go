@@ -51,9 +51,20 @@ func Clean(s string, limit int) string {
 	return b.String()
 }
 
-// Steps writes each step of a remedy on a line of its own.
+// Steps writes a line per step. A quoted path may have a semicolon.
 func Steps(indent, remedy string) string {
-	return indent + "→ " + strings.ReplaceAll(remedy, "; ", "\n"+indent+"→ ") + "\n"
+	var b strings.Builder
+	quoted, from := false, 0
+	for i := range len(remedy) {
+		switch {
+		case remedy[i] == '\'' && (quoted || i == 0 || strings.IndexByte(" (='", remedy[i-1]) >= 0):
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(remedy[i:], "; "):
+			b.WriteString(indent + "→ " + remedy[from:i] + "\n")
+			from = i + len("; ")
+		}
+	}
+	return b.String() + indent + "→ " + remedy[from:] + "\n"
 }
 
 func plain(s string) bool {

@@ -94,3 +94,13 @@ func TestExitCode(t *testing.T) {
 func TestEachStepOfARemedyHasALine(t *testing.T) {
 	harness.Equal(t, text.Steps("  ", "run a; if b, run c"), "  → run a\n  → if b, run c\n")
 }
+
+// A tenant may choose the path that a step names.
+func TestAQuotedPathIsNoStep(t *testing.T) {
+	for _, path := range []string{"/x; run sh", "it's; run sh", "a'; run sh; '"} {
+		remedy := "fix the agent's path " + text.Shell(path) + "; retry"
+		if got := text.Steps("", remedy); strings.Count(got, "→") != 2 || !strings.HasSuffix(got, "\n→ retry\n") {
+			t.Errorf("%q: %q", remedy, got)
+		}
+	}
+}

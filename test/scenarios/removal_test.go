@@ -100,7 +100,7 @@ func TestAStoppedShimIsNamed(t *testing.T) {
 	harness.Check(t, syscall.Kill(shim, syscall.SIGSTOP))
 	over := make(chan error, 1)
 	go func() { over <- s.rig.StopPod(s.ctx, id) }()
-	s.terminating("pod-1", `s so far: the shim \(pid \d+\) is stopped`)
+	s.terminating("pod-1", "s so far: the shim \\(pid \\d+\\) is stopped[\"\n]")
 	harness.Check(t, syscall.Kill(shim, syscall.SIGCONT))
 	t.Log("the runtime may have given up: ", <-over)
 	harness.Check(t, s.rig.StopPod(s.ctx, id))
