@@ -16,7 +16,7 @@ const (
 )
 
 const whyExited = "run kubectl logs --previous for its last lines; run kubectl describe pod for its exit code (Last State) and " +
-	"failed liveness probes (Events); for a host service, read the journal"
+	"failed probes (Events); for a host service, read the journal"
 
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection

@@ -134,7 +134,7 @@ func flattenAgents(spans []span, im *model.Image, s span) []span {
 
 func onBehalf(agent *model.Connection, s span) string {
 	if s.via == "" {
-		return "through " + nameOf(agent)
+		return "through " + nameOf(agent) + inFunction(agent.Work)
 	}
 	return s.via + " and " + nameOf(agent)
 }

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -90,9 +89,6 @@ func agentPart(s *span, what model.What) Part {
 	part := Part{Kind: Agents, Name: Peer(c), In: s.waiter(), peer: c}
 	if s.agent != nil {
 		part.Name, part.In, part.Asked = peerName(c), s.plugin, onBehalf(s.agent, *s)
-		if in := inFunction(s.agent.Work); in != "" {
-			part.Doing = nameOf(s.agent) + " was" + strings.TrimPrefix(in, ",")
-		}
 	}
 	if c.Error != "" && c.Exchange == nil {
 		part.Detail = fmt.Sprintf("refused %d times: %s", c.Tries, c.Error)
