@@ -1,18 +1,14 @@
 package probe
 
 import (
-	"time"
-
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/trust"
 )
 
 const (
-	watchAfter  = 200 * time.Millisecond
 	watchEvery  = 2 * dutiesEvery
 	watchesMost = 64
-	looksMost   = 400
 )
 
 type watched struct {
@@ -45,13 +41,13 @@ func (r *reader) lookAtPlugins() {
 		switch {
 		case !r.table.follows(process):
 			r.unplug(process)
-		case r.now-p.since < int64(watchAfter) || r.now-p.last < int64(watchEvery):
+		case r.now-p.since < int64(functions.WatchAfter) || r.now-p.last < int64(watchEvery):
 		case p.last == 0:
 			p.last = r.now
 			if m := trust.Namespace(p.pid, "mnt"); m != 0 && (m == mounts || m == p.mounts) {
-				p.watch = r.agents.Functions.Watch(int(p.pid))
+				p.watch = r.agents.Functions.Watch(int(p.pid), m)
 			}
-		case p.watch != nil && p.watch.Looks() < looksMost:
+		case p.watch != nil && p.watch.Looks() < functions.LooksMax:
 			p.last = r.now
 			p.watch.Look()
 			if n := p.watch.Looks(); n&(n-1) == 0 { // it may hang

@@ -273,6 +273,7 @@ func (a *Agents) Expect(now int64) {
 			continue
 		}
 		if !Alive(known.key) {
+			known.unwatch()
 			delete(a.known, process)
 			continue
 		}
@@ -310,7 +311,7 @@ func (a *Agents) Tend(now int64) {
 				asked[c.agent] = true
 				a.kernel.Tell(known.state())
 			}
-			if known != nil && age >= int64(watchAfter) {
+			if known != nil && age >= int64(functions.WatchAfter) {
 				a.slow(known, c)
 				slow[known] = true
 			}
@@ -322,8 +323,6 @@ func (a *Agents) Tend(now int64) {
 			a.look(now)
 		}
 		a.leavePeers(now)
-	}
-	if sample {
 		for _, known := range a.known {
 			a.lookOn(now, known, slow[known])
 		}

@@ -216,9 +216,13 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	// its end was not seen
 	gone := kernel.KeyOf(server.Process, server.PID)
 	gone.Start -= uint64(time.Hour)
-	a.learn(gone, "gone")
+	ended := a.learn(gone, "gone")
+	ended.watch = &watch{}
 	a.Expect(int64(2 * time.Hour))
 	harness.Equal(t, len(a.known), 0, "what ended unseen is followed")
+	if ended.watch != nil {
+		t.Error("what ended unseen is watched")
+	}
 }
 
 func TestAnAgentOfALostConnectionIsFollowedForAWhile(t *testing.T) {

@@ -66,7 +66,6 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 	return inode
 }
 
-// find tries the socket's creator, then the walk.
 func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
 	if told := int(s.Other.Pid); !e.searching && told > 1 && s.Other.Start != 0 && a.search.holds(told, e.inode) {
 		e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/probe/functions"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 const (
-	watchAfter  = 200 * time.Millisecond // a connection's age
 	lookEvery   = 100 * time.Millisecond
 	seldomEvery = time.Second // after looksOften
 	looksOften  = 100
-	looksMax    = 400 // 5 minutes
-	looksAfter  = 3   // show what goes on in the background
+	looksAfter  = 3 // show what goes on in the background
 )
 
 type watch struct {
@@ -31,8 +30,9 @@ type ended struct {
 func (a *Agents) slow(known *agent, c *connection) {
 	if known.watch == nil {
 		known.watch = &watch{}
+		mounts, _ := procfs.Namespace(int(known.key.Pid), "mnt") // before the check
 		if a.Functions != nil && a.kernel.MayServe(known.key.Pid) {
-			known.watch.Watch = a.Functions.Watch(int(known.key.Pid))
+			known.watch.Watch = a.Functions.Watch(int(known.key.Pid), mounts)
 		}
 	}
 	if w := known.watch.Watch; w != nil && c.look == 0 {
@@ -42,15 +42,21 @@ func (a *Agents) slow(known *agent, c *connection) {
 }
 
 func (a *Agents) wasSlow(socket string, c *connection) {
-	if known := a.known[c.agent]; c.look > 0 && known != nil && known.watch != nil {
-		w := known.watch
+	known := a.known[c.agent]
+	if c.look == 0 || known == nil || known.watch == nil || known.watch.Watch == nil {
+		return
+	}
+	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
 	}
 }
 
 func (a *Agents) lookOn(now int64, known *agent, waits bool) {
 	w := known.watch
-	if w == nil || w.Watch == nil || !waits && len(w.ended) == 0 || w.Looks() > looksMax {
+	if w != nil && waits && (w.Watch == nil || len(w.ended) == 0 && w.Looks() > functions.LooksMax) {
+		return
+	}
+	if w == nil || w.Watch == nil || !waits && len(w.ended) == 0 {
 		known.unwatch()
 		return
 	}

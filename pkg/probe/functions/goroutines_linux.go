@@ -2,6 +2,7 @@ package functions
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,30 +23,47 @@ type process struct {
 type place struct{ goroutine, sp, pc, low, high uint64 }
 
 const (
-	goroutinesMax = 1 << 13
-	stackBytes    = 4 << 10 // read of each stack
+	goroutinesMax = 1 << 11
+	stackBytes    = 4 << 10
 	piecesMax     = 1 << 10 // IOV_MAX
 	goBytes       = 10 * 8  // of a runtime.g: stack, guards, _panic, _defer, m, sp, pc, g
 	bssMax        = 64 << 20
 )
 
+func (at place) used() int { return int(min(stackBytes, at.high-at.sp)) }
+
 func (p *process) read(size int, at ...uint64) []byte {
-	all := make([]byte, 0, size*len(at))
-	for len(at) > 0 {
-		var from []unix.RemoteIovec
-		for _, a := range at[:min(len(at), piecesMax)] {
-			from = append(from, unix.RemoteIovec{Base: uintptr(a), Len: size})
+	from := make([]unix.RemoteIovec, 0, len(at))
+	for _, a := range at {
+		from = append(from, unix.RemoteIovec{Base: uintptr(a), Len: size})
+	}
+	return p.pieces(from)
+}
+
+func (p *process) stacks(places []place) []byte {
+	from := make([]unix.RemoteIovec, 0, len(places))
+	for _, at := range places {
+		from = append(from, unix.RemoteIovec{Base: uintptr(at.sp), Len: at.used()})
+	}
+	return p.pieces(from)
+}
+
+func (p *process) pieces(all []unix.RemoteIovec) (read []byte) {
+	for from := range slices.Chunk(all, piecesMax) {
+		size := 0
+		for _, piece := range from {
+			size += piece.Len
 		}
-		into := unix.Iovec{Base: &all[:len(all)+1][len(all)]}
-		into.SetLen(size * len(from))
+		read = slices.Grow(read, size)
+		into := unix.Iovec{Base: &read[:len(read)+1][len(read)]}
+		into.SetLen(size)
 		n, _ := unix.ProcessVMReadv(p.pid, []unix.Iovec{into}, from, 0)
-		all = all[:len(all)+max(n, 0)]
-		if n < size*len(from) {
+		read = read[:len(read)+max(n, 0)]
+		if n < size {
 			break
 		}
-		at = at[len(from):]
 	}
-	return all
+	return read
 }
 
 func (p *process) words(raw []byte) []uint64 {
@@ -125,10 +143,11 @@ func (p *process) stack(f io.ReaderAt, at place, memory []byte) (calls []uint64)
 }
 
 func (p *process) offsets(stack []uint64) []uint64 {
-	for i := range stack {
-		stack[i] -= p.shift + p.start
+	offsets := slices.Clone(stack)
+	for i := range offsets {
+		offsets[i] -= p.shift + p.start
 	}
-	return stack
+	return offsets
 }
 
 func (p *Program) own(f event.Frame) bool {

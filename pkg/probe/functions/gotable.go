@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// goTable is a Go program's function table (runtime/symtab.go), which stripping leaves. It reads only the needed
-// bytes.
+// goTable is a Go program's function table (runtime/symtab.go), which stripping leaves.
 type goTable struct {
 	image
 	at     uint64
@@ -32,7 +31,7 @@ type goTable struct {
 const (
 	magic     = 0xfffffff1 // since Go 1.20
 	funcBytes = 44         // size of a _func before its pcdata
-	// bound of the entries read; a large function has thousands
+	// a large function has thousands of entries
 	valuesMax = 1 << 16
 	nameMax   = 512
 	nestedMax = 16

@@ -15,6 +15,7 @@ import (
 type profile struct {
 	rings map[int][]byte // by thread
 	looks [][]sample     // until each look
+	kept  int
 }
 
 type sample struct {
@@ -27,6 +28,7 @@ const (
 	threadsMax  = 64
 	ringPages   = 1 + 2 // 27 samples
 	samplesMax  = 32    // to name
+	samplesKept = 1 << 12
 	enough      = 3
 	regSP       = 7            // PERF_REG_X86_SP
 	afterMarker = 1<<64 - 4096 // PERF_CONTEXT_MAX
@@ -37,8 +39,14 @@ func (p *profile) look(pid int) {
 	for _, ring := range p.rings {
 		now = append(now, take(ring)...)
 	}
-	p.looks = append(p.looks, now)
-	threads, _ := procfs.Threads(pid, threadsMax)
+	p.keep(now)
+	threads, err := procfs.Threads(pid, threadsMax)
+	for id, ring := range p.rings {
+		if err == nil && !slices.ContainsFunc(threads, func(t procfs.Thread) bool { return t.ID == id }) {
+			_ = unix.Munmap(ring)
+			delete(p.rings, id)
+		}
+	}
 	for _, t := range threads {
 		if t.State != "R" || p.rings[t.ID] != nil {
 			continue
@@ -62,6 +70,15 @@ func (p *profile) look(pid int) {
 			p.rings = map[int][]byte{}
 		}
 		p.rings[t.ID] = ring
+	}
+}
+
+func (p *profile) keep(now []sample) {
+	p.looks[len(p.looks)-1] = now
+	p.kept += len(now)
+	for i := 0; p.kept > samplesKept; i++ {
+		p.kept -= len(p.looks[i])
+		p.looks[i] = nil
 	}
 }
 
@@ -92,11 +109,19 @@ func take(ring []byte) (all []sample) {
 	return all
 }
 
+func (p *profile) samples(look int, of place) (all []sample) {
+	for _, samples := range p.looks[look:] {
+		for _, s := range samples {
+			if s.sp >= of.low && s.sp < of.high {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
 // most returns the calls to the innermost function of most of a goroutine's samples.
-func (p *profile) most(look int, of place, name func([]uint64) []event.Frame) (best []event.Frame) {
-	samples := slices.DeleteFunc(slices.Concat(p.looks[look:]...), func(s sample) bool {
-		return s.sp < of.low || s.sp >= of.high
-	})
+func most(samples []sample, name func([]uint64) []event.Frame) (best []event.Frame) {
 	if len(samples) < enough {
 		return nil
 	}

@@ -19,7 +19,7 @@ type Program struct {
 	start, end uint64 // of the code, as in fs/binfmt_elf.c
 	entry      uint64
 	table      *goTable
-	module     string // path of the main module
+	module     string
 }
 
 // Open finds a program's tables.

@@ -60,18 +60,18 @@ func (s *Stacks) Name(of Stack) []event.Frame {
 	if of.Mounts == 0 || of.PID == 0 {
 		return nil
 	}
-	return s.spend(func() []event.Frame { return s.name(of) })
+	return spend(s, func() []event.Frame { return s.name(of) })
 }
 
-func (s *Stacks) spend(naming func() []event.Frame) []event.Frame {
+func spend[T any](s *Stacks, naming func() T) (named T) {
 	now := time.Now()
 	s.left, s.at = min(spare, s.left+now.Sub(s.at)/share), now
 	if s.left < 0 {
-		return nil
+		return named
 	}
 	defer func() { s.left -= time.Since(now) }()
-	frames, _ := procfs.Within(&s.patience, func() ([]event.Frame, error) { return naming(), nil })
-	return frames
+	named, _ = procfs.Within(&s.patience, func() (T, error) { return naming(), nil })
+	return named
 }
 
 func (s *Stacks) name(of Stack) []event.Frame {

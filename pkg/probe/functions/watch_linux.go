@@ -1,8 +1,11 @@
 package functions
 
 import (
+	"errors"
+	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
@@ -18,21 +21,40 @@ type Watch struct {
 	id     builds.Identity
 	of     *process
 	looks  int
+	hung   bool
 	stays  map[place]*stay
 	cpu    profile
 }
 
 type stay struct {
 	looks  []int
-	memory []byte // of its stack
+	memory []byte
 }
 
-const staysMax = 1 << 10 // with memory
+type candidate struct {
+	place
+	looks   int
+	memory  []byte
+	samples []sample
+}
 
-// Watch returns nil without names.
-func (s *Stacks) Watch(pid int) *Watch {
+type choice struct {
+	calls         []event.Frame
+	longest, next int // looks
+}
+
+// WatchAfter is a wait's age when looks begin; LooksMax bounds them.
+const (
+	WatchAfter    = 200 * time.Millisecond
+	LooksMax      = 400
+	memoryMax     = 1 << 20 // of all stacks
+	candidatesMax = 128
+)
+
+// Watch starts sampling; nil without names.
+func (s *Stacks) Watch(pid int, mounts uint32) *Watch {
 	w, err := procfs.Within(&s.patience, func() (*Watch, error) {
-		w := &Watch{stacks: s, pid: pid, stays: map[place]*stay{}}
+		w := &Watch{stacks: s, pid: pid, mounts: mounts, stays: map[place]*stay{}}
 		return w, w.open()
 	})
 	if err != nil {
@@ -50,16 +72,13 @@ func (w *Watch) open() error {
 	if err != nil {
 		return err
 	}
-	if w.mounts, err = procfs.Namespace(w.pid, "mnt"); err != nil {
-		return err
-	}
 	if w.file, err = builds.Running(w.pid); err != nil {
 		return err
 	}
 	info, err := w.file.Stat()
-	if err != nil {
+	if mounts, _ := procfs.Namespace(w.pid, "mnt"); err != nil || mounts == 0 || mounts != w.mounts {
 		w.file.Close()
-		return err
+		return os.ErrNotExist
 	}
 	w.id = builds.IdentityOf(info)
 	if p := w.stacks.program(w.file, w.id); p != nil {
@@ -70,6 +89,11 @@ func (w *Watch) open() error {
 
 // Look reads the goroutines.
 func (w *Watch) Look() {
+	w.looks++
+	w.cpu.looks = append(w.cpu.looks, nil)
+	if w.hung {
+		return
+	}
 	of := *w.of // a look that takes too long goes on
 	places, err := procfs.Within(&w.stacks.patience, func() ([]place, error) {
 		places := of.goroutines()
@@ -80,23 +104,40 @@ func (w *Watch) Look() {
 		return places, nil
 	})
 	if err != nil {
+		w.hung = errors.Is(err, procfs.ErrHangs)
 		return
 	}
 	w.of.allgs, w.of.sought = of.allgs, of.sought
-	w.looks++
-	var again []place
-	var at []uint64
+	again := w.note(places)
+	memory, err := procfs.Within(&w.stacks.patience, func() ([]byte, error) { return of.stacks(again), nil })
+	if w.hung = err != nil; w.hung {
+		return
+	}
+	for _, p := range again {
+		n := p.used()
+		if len(memory) < n {
+			break
+		}
+		if known := w.stays[p]; known != nil {
+			known.memory = slices.Clone(memory[:n])
+		}
+		memory = memory[n:]
+	}
+	w.cpu.look(w.pid)
+}
+
+func (w *Watch) note(places []place) (again []place) {
 	kept := 0
 	for _, known := range w.stays {
-		kept += min(1, len(known.memory))
+		kept += len(known.memory)
 	}
 	for _, p := range places {
 		known := w.stays[p]
 		if known == nil {
 			known = &stay{}
 			w.stays[p] = known
-		} else if known.memory == nil && p.sp != 0 && kept+len(again) < staysMax {
-			again, at = append(again, p), append(at, p.sp)
+		} else if known.memory == nil && p.sp != 0 && kept < memoryMax {
+			again, kept = append(again, p), kept+p.used()
 		}
 		known.looks = append(known.looks, w.looks)
 	}
@@ -105,26 +146,20 @@ func (w *Watch) Look() {
 			delete(w.stays, p)
 		}
 	}
-	memory, _ := procfs.Within(&w.stacks.patience, func() ([]byte, error) { return w.of.read(stackBytes, at...), nil })
-	for i, p := range again {
-		if w.stays[p] != nil && len(memory) >= (i+1)*stackBytes {
-			w.stays[p].memory = slices.Clone(memory[i*stackBytes : (i+1)*stackBytes])
-		}
-	}
-	w.cpu.look(w.pid)
+	return again
 }
 
-// Looks counts them.
+// Looks returns how often Look ran.
 func (w *Watch) Looks() int { return w.looks }
 
-// Between returns the calls of the only goroutine that stayed at one place, or computed, for most of a wait but not
-// after it. It is sure above 80 %.
+// Between returns the calls of the goroutine that in a wait, and not after it, stayed longest at one place, or
+// computed, unless another came near (3/4). It is sure above 80 %.
 func (w *Watch) Between(first, last int) (calls []event.Frame, sure bool) {
 	ended := func(s *stay) bool { return s.looks[len(s.looks)-1] <= last }
 	return w.most(first, last, ended, w.of.own)
 }
 
-// Main is for plugins.
+// Main returns the main goroutine's calls.
 func (w *Watch) Main() []event.Frame {
 	all, main := func(*stay) bool { return true }, func(f event.Frame) bool { return f.Function == "main.main" }
 	calls, _ := w.most(0, w.looks, all, main)
@@ -133,44 +168,56 @@ func (w *Watch) Main() []event.Frame {
 
 func (w *Watch) most(
 	first, last int, may func(*stay) bool, preferred func(event.Frame) bool,
-) (best []event.Frame, sure bool) {
-	longest, next, owned := 0, 0, false
-	w.stacks.spend(func() []event.Frame {
-		for at, s := range w.stays {
-			from, _ := slices.BinarySearch(s.looks, first+1)
-			n := len(s.looks) - from
-			if n < 2 || 2*n < last-first || !may(s) {
-				continue
-			}
-			calls := w.calls(first, at, s)
-			switch own := slices.ContainsFunc(calls, preferred); {
-			case len(calls) == 0 || owned && !own:
-			case own && !owned:
-				best, longest, next, owned = calls, n, 0, true
-			case n > longest:
-				best, longest, next = calls, n, longest
-			default:
-				next = max(next, n)
-			}
+) (calls []event.Frame, sure bool) {
+	var all []candidate
+	for at, s := range w.stays {
+		from, _ := slices.BinarySearch(s.looks, first+1)
+		n := len(s.looks) - from
+		if n < 2 || 2*n < last-first || !may(s) {
+			continue
 		}
-		return nil
-	})
-	if 4*next > 3*longest {
+		if len(all) == candidatesMax {
+			return nil, false
+		}
+		c := candidate{place: at, looks: n, memory: s.memory}
+		if at.sp == 0 {
+			c.samples = w.cpu.samples(first, at)
+		}
+		all = append(all, c)
+	}
+	of, file := *w.of, w.file
+	best := spend(w.stacks, func() choice { return of.choose(file, all, preferred) })
+	if 4*best.next > 3*best.longest {
 		return nil, false
 	}
-	return best, 5*longest >= 4*(last-first)
+	return best.calls, 5*best.longest >= 4*(last-first)
 }
 
-func (w *Watch) calls(first int, at place, s *stay) []event.Frame {
-	if at.sp != 0 {
-		return w.of.callers(w.file, w.of.stack(w.file, at, s.memory))
+func (p *process) choose(f io.ReaderAt, from []candidate, preferred func(event.Frame) bool) (best choice) {
+	owned := false
+	for _, c := range from {
+		calls := p.calls(f, c)
+		switch own := slices.ContainsFunc(calls, preferred); {
+		case len(calls) == 0 || owned && !own:
+		case own && !owned:
+			best, owned = choice{calls, c.looks, 0}, true
+		case c.looks > best.longest:
+			best = choice{calls, c.looks, best.longest}
+		default:
+			best.next = max(best.next, c.looks)
+		}
 	}
-	return w.cpu.most(first, at, func(stack []uint64) []event.Frame {
-		return w.of.callers(w.file, w.of.offsets(stack))
-	})
+	return best
 }
 
-// Close frees it.
+func (p *process) calls(f io.ReaderAt, c candidate) []event.Frame {
+	if c.sp != 0 {
+		return p.callers(f, p.stack(f, c.place, c.memory))
+	}
+	return most(c.samples, func(stack []uint64) []event.Frame { return p.callers(f, p.offsets(stack)) })
+}
+
+// Close releases the rings and the file.
 func (w *Watch) Close() {
 	w.cpu.close()
 	w.file.Close()

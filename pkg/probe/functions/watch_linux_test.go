@@ -3,13 +3,30 @@ package functions
 import (
 	"bufio"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
+
+func watch(t *testing.T, s *Stacks, pid int) *Watch {
+	t.Helper()
+	w := s.Watch(pid, harness.Must(procfs.OwnNamespace("mnt"))(t))
+	if w == nil {
+		t.Fatal("it has no names")
+	}
+	t.Cleanup(w.Close)
+	return w
+}
 
 // The function in which a goroutine waits or computes is named, beside others that do the same before and after.
 func TestTheFunctionOfAWaitIsNamed(t *testing.T) {
@@ -32,11 +49,7 @@ func TestTheFunctionOfAWaitIsNamed(t *testing.T) {
 				_, err := lines.ReadString('\n')
 				harness.Check(t, err)
 			}
-			w := NewStacks().Watch(cmd.Process.Pid)
-			if w == nil {
-				t.Fatal("it has no names")
-			}
-			defer w.Close()
+			w := watch(t, NewStacks(), cmd.Process.Pid)
 			looks := time.NewTicker(20 * time.Millisecond)
 			defer looks.Stop()
 			look := func(n int) {
@@ -66,13 +79,112 @@ func TestTheFunctionOfAWaitIsNamed(t *testing.T) {
 }
 
 func TestAProgramWithoutGoFunctionsIsNotWatched(t *testing.T) {
-	if w := NewStacks().Watch(1 << 23); w != nil {
+	if w := NewStacks().Watch(1<<23, 1); w != nil {
 		t.Error("a process that exited is watched")
 	}
 	cmd := exec.Command("sleep", "60")
 	harness.Check(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if w := NewStacks().Watch(cmd.Process.Pid); w != nil {
+	if w := NewStacks().Watch(cmd.Process.Pid, harness.Must(procfs.OwnNamespace("mnt"))(t)); w != nil {
 		t.Error("a C program is watched")
+	}
+}
+
+// A sample is named at many ends of waits.
+func TestASampleIsNamedAlikeEachTime(t *testing.T) {
+	w := watch(t, NewStacks(), os.Getpid())
+	samples := slices.Repeat([]sample{{stack: own(t).Addresses}}, enough)
+	for range 2 {
+		got := w.of.calls(w.file, candidate{samples: samples})
+		if len(got) != 2 || !strings.HasSuffix(got[0].Function, ".own") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// What is read after the check of its mounts is not a tenant's program.
+func TestAProcessThatChangedItsMountsIsNotWatched(t *testing.T) {
+	if w := NewStacks().Watch(os.Getpid(), harness.Must(procfs.OwnNamespace("mnt"))(t)+1); w != nil {
+		t.Error("it is watched")
+	}
+}
+
+func TestLooksThatFailCountAndAHungProcessIsReadOnce(t *testing.T) {
+	s := NewStacks()
+	w := watch(t, s, os.Getpid())
+	w.mounts++
+	w.Look()
+	w.mounts--
+	s.patience.Most = 0
+	w.Look()
+	s.patience.Most = 4
+	w.Look()
+	harness.Equal(t, w.Looks(), 3)
+	harness.Equal(t, len(w.cpu.looks), 3, "looks of the profile")
+	harness.Equal(t, len(w.stays), 0, "it is read after it hung")
+}
+
+// Naming that takes too long goes on beside the next looks.
+func TestLateNamingReadsNothingThatLooksWrite(t *testing.T) {
+	s := NewStacks()
+	w := watch(t, s, os.Getpid())
+	for range 3 {
+		w.Look()
+		w.Look()
+		s.patience.Each = 0
+		w.Main()
+		s.patience.Each = time.Minute
+	}
+	w.Look()
+	harness.Equal(t, w.Looks(), 7)
+}
+
+func TestManyGoroutinesAtOnePlaceAreNotNamed(t *testing.T) {
+	w := watch(t, NewStacks(), os.Getpid())
+	for i := range uint64(candidatesMax + 1) {
+		w.stays[place{goroutine: i}] = &stay{looks: []int{1, 2}}
+	}
+	w.looks = 2
+	if got := w.Main(); got != nil || w.stacks.at != (time.Time{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A stack that ends before memory that is not mapped hides no other.
+func TestStacksAreReadToTheirEnds(t *testing.T) {
+	page := unix.Getpagesize()
+	memory := harness.Must(unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
+	defer func() { _ = unix.Munmap(memory) }()
+	harness.Check(t, unix.Mprotect(memory[page:], unix.PROT_NONE))
+	memory[page-1], memory[0] = 1, 2
+	start := uint64(uintptr(unsafe.Pointer(&memory[0])))
+	end := start + uint64(page)
+	p := &process{pid: os.Getpid()}
+	got := p.stacks([]place{{sp: end - 100, high: end}, {sp: start, high: end}})
+	if len(got) != 100+min(page, stackBytes) || got[99] != 1 || got[100] != 2 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestAProfileIsBounded(t *testing.T) {
+	var p profile
+	for range LooksMax {
+		p.looks = append(p.looks, nil)
+		p.keep(make([]sample, 27))
+	}
+	all := 0
+	for _, samples := range p.looks {
+		all += len(samples)
+	}
+	if all != p.kept || all > samplesKept || all < samplesKept-27 || len(p.looks[LooksMax-1]) == 0 {
+		t.Errorf("%d samples", all)
+	}
+	size := ringPages * unix.Getpagesize()
+	ring := harness.Must(unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
+	p.rings = map[int][]byte{1 << 23: ring}
+	p.look(os.Getpid())
+	defer p.close()
+	if p.rings[1<<23] != nil {
+		t.Error("it keeps what an ended thread wrote")
 	}
 }
