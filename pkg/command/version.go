@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Build is what a program was built from; in JSON it is docs/schemas/version.json.
+// Build is docs/schemas/version.json.
 type Build struct {
 	program  string
 	Schema   string `json:"schema"`
@@ -22,7 +22,7 @@ type Build struct {
 	Arch     string `json:"arch"`
 }
 
-// BuildOf returns a program's build, by the linker's values or else by what Go noted.
+// BuildOf prefers the linker's values.
 func BuildOf(program, version, commit, date string) Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -72,7 +72,7 @@ func (b Build) String() string {
 	return line
 }
 
-// Print writes the build as a line, or as JSON.
+// Print writes a line, or JSON.
 func (b Build) Print(out io.Writer, format string) error {
 	if format == "json" {
 		return Indented(out, b)

@@ -38,11 +38,11 @@ type Call struct {
 	Asking time.Duration `json:"asking_ns,omitempty"`
 	// Polls is the path that the plugin polls for; empty without one.
 	Polls string `json:"polls,omitempty"`
-	// Verdict is of a step that is no CNI call.
+	// Verdict of a hung runtime request.
 	Verdict string `json:"verdict,omitempty"`
 }
 
-// Hangs is a line with the verdict, if there is one.
+// Hangs returns Verdict as a line.
 func (c Call) Hangs() string {
 	if c.Verdict == "" {
 		return ""
@@ -50,7 +50,7 @@ func (c Call) Hangs() string {
 	return fmt.Sprintf("%s: %s\n", c.OfPod(), c.Verdict)
 }
 
-// OfPod returns Command with the pod, if known.
+// OfPod adds a known pod to Command.
 func (c Call) OfPod() string {
 	if c.Pod == "" {
 		return c.Command

@@ -40,7 +40,7 @@ type Sandbox struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// PodTraceparent is of KEP-5915.
+// PodTraceparent is KEP-5915's annotation.
 const PodTraceparent = "tracing.k8s.io/traceparent"
 
 // States of awaited NRI plugins.

@@ -126,7 +126,7 @@ func (s *Source) Connected(in event.Namespace) {
 	s.drops().Forget(in)
 }
 
-// Tell ends it for stopped pods.
+// Tell stops watching stopped pods.
 func (s *Source) Tell(e event.Event) {
 	switch b, is := e.Body.(*event.Sandbox); {
 	case !is:

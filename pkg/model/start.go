@@ -2,7 +2,8 @@ package model
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-// Start is a sandbox's start, from its network setup until NRI reports it, or its last program ends.
+// Start is a sandbox's start, from its network setup until NRI reports it, or its last program ends; or a late stop
+// or removal (Request).
 type Start struct {
 	Flight
 	Request  string

@@ -22,7 +22,7 @@ func TestAPluginThatWasCalledBeforeTheFirstLook(t *testing.T) {
 			l.add([]Other{other})
 		}
 		other.Read, other.Wrote = c.read, 11
-		all := l.end([]Other{other}, aliveOther, slept)
+		all := l.end([]Other{other}, aliveOther, leastLooks)
 		harness.Equal(t, all[0].State, c.want, name)
 	}
 }

@@ -175,7 +175,7 @@ func (p *Plugin) take(id string) *looks {
 	return seen
 }
 
-// end names plugins by any write, or with least by that many looks.
+// end names plugins delayed least looks.
 func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event.Actor) {
 	if l == nil {
 		l = &looks{}

@@ -117,8 +117,7 @@ func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
 	}()
 }
 
-// slept is a sleep of at least 150 ms, in looks.
-const slept = 2
+const leastLooks = 2 // 150 ms
 
 func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 	before := p.take(string(s.Phase) + s.ID)
@@ -133,7 +132,7 @@ func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 	if !ok {
 		return
 	}
-	all := before.end(now, aliveOther, slept)
+	all := before.end(now, aliveOther, leastLooks)
 	if took := reported - before.since; before.since != 0 && took > int64(event.LateReport) {
 		s.Late, s.Plugins = took, all
 	}

@@ -32,7 +32,7 @@ func NewSearch(socket string) *Search {
 	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
 }
 
-// List returns the living ones that are connected. !ok means that it could not look.
+// List returns the living, connected ones.
 func (n *Search) List(runtime int) (living []Other, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

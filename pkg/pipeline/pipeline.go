@@ -97,7 +97,7 @@ func (p *Pipeline) Now() int64 { return p.now }
 // InFlight returns the calls in progress.
 func (p *Pipeline) InFlight() []model.Flight { return p.timeline.InFlight() }
 
-// Sandboxes excludes removed ones.
+// Sandboxes returns those not yet removed.
 func (p *Pipeline) Sandboxes() []*event.Sandbox { return p.timeline.Pods().Present() }
 
 // Flush finishes all operations.

@@ -148,7 +148,7 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
-// Present excludes removed ones.
+// Present returns sandboxes not yet removed.
 func (all *sandboxes) Present() (present []*event.Sandbox) {
 	for _, s := range all.known {
 		if s.removed == 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // halts reports halted processes, and samples holders of awaited locks. It polls up to polledMax
-// that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely, because
-// children have their time.
+// that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely: children
+// have their time.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked, parents := 0, make(map[event.Process]bool, len(r.table.live))

@@ -36,7 +36,7 @@ func (r *Residents) noted(inode uint32) int {
 	return r.pids[inode]
 }
 
-// Inside yields processes in wanted network namespaces, until the caller deleted all.
+// Inside searches until wanted is empty.
 func Inside[V any](r *Residents, wanted map[uint32]V) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		try := func(pid int) bool {

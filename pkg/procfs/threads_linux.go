@@ -91,14 +91,14 @@ func lineAt(dir int, name string) string {
 	return string(line[:max(n, 0)])
 }
 
-// PathCall is a waiting thread.
+// PathCall is a thread's wait for a path.
 type PathCall struct {
 	Thread
 	ID         string
 	Call, Path string
 }
 
-// PathCalls needs CAP_SYS_PTRACE.
+// PathCalls lists such waits (CAP_SYS_PTRACE).
 func PathCalls(pid int) (all []PathCall) {
 	entries, _ := os.ReadDir(path(pid, "task"))
 	for _, e := range entries {

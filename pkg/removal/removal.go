@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Step hangs.
+// Step is one that hangs.
 type Step struct {
 	Sandbox *event.Sandbox // or nil
 	Name    string

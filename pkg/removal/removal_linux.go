@@ -157,7 +157,7 @@ func (l *look) add(step Step, inner int) {
 	l.found = append(l.found, step)
 }
 
-// netns accepts a whole path, not what else the memory may have.
+// netns accepts a whole path.
 var netns = regexp.MustCompile(`^/[\w./-]*/netns/[\w.-]+$`)
 
 func (l *look) namespaces() {

@@ -116,7 +116,7 @@ func Short(d time.Duration) string {
 	return s
 }
 
-// Count returns a number with its noun, in the plural by an "s" unless others names it.
+// Count returns "1 call" or "2 calls".
 func Count(n int, one string, others ...string) string {
 	switch {
 	case n == 1:

@@ -6,7 +6,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/command"
 )
 
-// linked, commit and date are set by the release build.
 var linked, commit, date string
 
 func thisBuild() command.Build { return command.BuildOf("kubectl cniscope", linked, commit, date) }
