@@ -348,7 +348,7 @@ const HiddenArgumentsKey = attribute.Key("cniscope.hidden_arguments")
 
 func HiddenArguments(v int) attribute.KeyValue { return HiddenArgumentsKey.Int(v) }
 
-// CallersKey is cniscope.callers: That function and its callers, innermost first, up to 8, without the standard library.
+// CallersKey is cniscope.callers: Function in `code.function.name` and its callers, innermost first, up to 8, without the standard library.
 const CallersKey = attribute.Key("cniscope.callers")
 
 func Callers(v ...string) attribute.KeyValue { return CallersKey.StringSlice(v) }
