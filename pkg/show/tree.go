@@ -133,19 +133,11 @@ func alike(a, b *node) bool {
 }
 
 func (n *node) sum() string {
-	what := "waits"
-	switch n.kind() {
-	case attr.KindCommand:
-		what = "runs"
-	case attr.KindRequest:
-		what = "requests"
-	case attr.KindSysctl:
-		what = "writes"
-	}
+	said := "sum " + text.Round(n.total).String()
 	if n.total > n.took() {
-		what = "overlapping " + what
+		said += ", overlapping"
 	}
-	return fmt.Sprintf("%s in %d %s", text.Round(n.total), n.count, what)
+	return said
 }
 
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }

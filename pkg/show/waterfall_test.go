@@ -77,7 +77,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 func TestASeriesIsDrawnInSegments(t *testing.T) {
 	got := waterfalls(t, Options{Width: 80},
 		operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
-	if want := "    iptables ×3               │██   ██           ██│        1s  300ms in 3 runs\n"; !strings.Contains(got, want) {
+	if want := "    iptables ×3               │██   ██           ██│        1s  sum 300ms\n"; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -90,7 +90,7 @@ func TestANarrowTerminal(t *testing.T) {
                  0         1s
   bridge ADD    │████████████│        1s
     iptables ×4 │█████       │     400ms
-      400ms in 4 runs`)
+      sum 400ms`)
 }
 
 // Text that is written at once, such as a report of doctor, has only such signs, too.
@@ -111,7 +111,7 @@ func TestASCIIAlone(t *testing.T) {
 			t.Errorf("%q is not ASCII: %s", r, got)
 		}
 	}
-	if !strings.Contains(got, "    iptables x4               |########            |     400ms  400ms in 4 runs") ||
+	if !strings.Contains(got, "    iptables x4               |########            |     400ms  sum 400ms") ||
 		!strings.Contains(got, "shop/w?b-0") {
 		t.Error(got)
 	}
