@@ -299,9 +299,9 @@ func TestForeign(t *testing.T) {
 func TestHowItIsSaid(t *testing.T) {
 	l := Level{Median: 40 * time.Millisecond, P99: 96 * time.Millisecond, Calls: 2310}
 	for took, want := range map[time.Duration]string{
-		480 * time.Millisecond:  "5× its usual 96ms (p99 of 2,310 calls)",
-		500 * time.Millisecond:  "5.2× its usual 96ms (p99 of 2,310 calls)",
-		1300 * time.Millisecond: "14× its usual 96ms (p99 of 2,310 calls)",
+		480 * time.Millisecond:  "5× its p99 of 96ms (2,310 calls)",
+		500 * time.Millisecond:  "5.2× its p99 of 96ms (2,310 calls)",
+		1300 * time.Millisecond: "14× its p99 of 96ms (2,310 calls)",
 	} {
 		harness.Equal(t, l.Compare(took), want, took)
 	}

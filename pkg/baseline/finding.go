@@ -83,9 +83,10 @@ func (l Level) String() string {
 	return fmt.Sprintf("%s (p99 of %s calls)", text.Round(l.P99), number(l.Calls))
 }
 
-// Compare returns "5× its usual 96ms (p99 of 2,310 calls)".
+// Compare returns "5× its p99 of 96ms (2,310 calls)".
 func (l Level) Compare(took time.Duration) string {
-	return Times(float64(took)/float64(max(l.P99, 1))) + " its usual " + l.String()
+	times := Times(float64(took) / float64(max(l.P99, 1)))
+	return fmt.Sprintf("%s its p99 of %s (%s calls)", times, text.Round(l.P99), number(l.Calls))
 }
 
 // Times formats "2.3×", from ten on without fraction.

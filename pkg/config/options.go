@@ -135,7 +135,7 @@ type Slow struct {
 	FirstConnection time.Duration `key:"first_connection" default:"10s" range:"1ms..60s" reload:"restart" record:"late.At"`
 	// true: learn the normal duration of each plugin and of each command that it executes, whatever the thresholds are.
 	// If five of its last 20 calls take longer than the 99th percentile of at least 300 calls, it is slower than its
-	// baseline: logged once, counted, and named by verdicts ("5× its usual 96ms"). `cniscope baseline` shows baselines.
+	// baseline: logged once, counted, and named by verdicts ("5× its p99 of 96ms"). `cniscope baseline` shows baselines.
 	Baseline bool `key:"baseline" default:"true" record:"Baseline"`
 	// Calls shorter than this never count as slower than their baseline.
 	Floor time.Duration `key:"floor" default:"100ms" range:"1us..24h" fixed:"0.3" record:"Floor"`

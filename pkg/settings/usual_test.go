@@ -131,7 +131,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 		t.Errorf("of 20 pods that took three times as long %d were slower than usual, %d slow: %v", live.unusual, live.slow, live.findings)
 	}
 	for _, says := range live.verdicts {
-		harness.Says(t, says, "; cilium-cni ADD took ", "× its usual ")
+		harness.Says(t, says, "; cilium-cni ADD took ", "× its p99 of ")
 	}
 	apply(setups(4020, 60, "2", threefold)) // and is another one then
 	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != baseline.Ended || live.findings[2].Kind != baseline.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
