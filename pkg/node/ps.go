@@ -57,7 +57,7 @@ func (n *node) sandboxes() []*event.Sandbox {
 
 func (n *node) watchRemovals(ctx context.Context, hung time.Duration, runtime func() int) {
 	said := map[string]bool{}
-	for tick := time.Tick(max(hung/2, time.Second)); ; {
+	for tick := time.Tick(max(hung, time.Second)); ; {
 		select {
 		case <-tick:
 		case <-ctx.Done():
