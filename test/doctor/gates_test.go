@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func (n *node) stops(gate, reason, step string) {
 	n.Helper()
 	out, steps, code := n.install("cilium", "1s")
 	last := strings.Split(strings.TrimSpace(steps), "\n")
-	if code != 1 || !strings.Contains(out, "s: "+reason) || !strings.Contains(out, " is not ready after 1s: "+reason) ||
+	if code != 1 || !regexp.MustCompile(`waited \d+s: `+regexp.QuoteMeta(reason)).MatchString(out) || !strings.Contains(out, " is not ready after 1s: "+reason) ||
 		!strings.Contains(out, "install.sh: stopped at gate "+gate+" ") || !strings.HasPrefix(last[len(last)-1], step) {
 		n.Errorf("gate %s: exit code %d, want 1, %q and %q after %s:\n%s%s", gate, code, reason, reason, step, steps, out)
 	}
