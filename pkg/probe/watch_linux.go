@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/trust"
@@ -8,7 +9,7 @@ import (
 
 const (
 	watchEvery  = 2 * dutiesEvery
-	watchesMost = 64
+	watchesMost = 16
 )
 
 type watched struct {
@@ -36,6 +37,11 @@ func (r *reader) plugs(now int64, b event.Body) {
 
 // lookAtPlugins leaves out other mounts, where a tenant's program may run.
 func (r *reader) lookAtPlugins() {
+	names := r.agents.Functions
+	if names == nil || !names.Free(r.now) || len(r.plugins) == 0 {
+		return
+	}
+	defer names.Spent(clock.Monotonic())
 	mounts, _ := r.probe.node.Namespaces()
 	for process, p := range r.plugins {
 		switch {
@@ -45,7 +51,7 @@ func (r *reader) lookAtPlugins() {
 		case p.last == 0:
 			p.last = r.now
 			if m := trust.Namespace(p.pid, "mnt"); m != 0 && (m == mounts || m == p.mounts) {
-				p.watch = r.agents.Functions.Watch(int(p.pid), m)
+				p.watch = names.Watch(int(p.pid), m)
 			}
 		case p.watch != nil && p.watch.Looks() < functions.LooksMax:
 			p.last = r.now
@@ -59,6 +65,7 @@ func (r *reader) lookAtPlugins() {
 
 func (r *reader) unplug(process event.Process) {
 	if p := r.plugins[process]; p != nil && p.watch != nil {
+		defer r.agents.Functions.Spent(clock.Monotonic())
 		r.tellMain(process, p)
 		p.watch.Close()
 	}

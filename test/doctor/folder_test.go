@@ -34,7 +34,7 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 func TestAnEmptyFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
-	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", " ignores 2 files (it reads")
+	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "10-calico.conflist.disabled", " ignores 2 files (it reads")
 	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container mounts that directory", "cni plugin not initialized")
 }
 

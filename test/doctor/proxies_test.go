@@ -37,11 +37,11 @@ func TestTwoServiceProxies(t *testing.T) {
 		{name: "somebody's container of that name", has: []part{tenant, socketLB}},
 		{
 			name: "Cilium's sockets beside kube-proxy, for local redirect policies", has: []part{kubeProxyProcess, socketsOnly}, note: true,
-			says: []string{"its kube-proxy replacement seems to be off", "cil_sock4_conne on cgroup", "none for a node port"},
+			says: []string{"its kube-proxy replacement seems to be off", "cil_sock4_conne is attached to cgroup", "none for a node port"},
 		},
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},
-			says: append(conflict, "is kube-proxy (/", "cil_sock4_conne on cgroup", "map cilium_lb4_serv holds 2 entries"),
+			says: append(conflict, "is kube-proxy (/", "cil_sock4_conne is attached to cgroup", "map cilium_lb4_serv holds 2 entries"),
 		},
 		{
 			name: "a kube-proxy that crashes", has: []part{kubeProxyCrashing, socketLB},
@@ -49,7 +49,7 @@ func TestTwoServiceProxies(t *testing.T) {
 		},
 		{
 			name: "Cilium's node ports", has: []part{kubeProxyProcess, nftablesRules, nodePorts},
-			says: append(conflict, "cil_from_netdev on interface eth0", "1 for node ports"),
+			says: append(conflict, "cil_from_netdev is attached to interface eth0", "1 for node ports"),
 		},
 		{
 			name: "Cilium was told to", has: []part{kubeProxyContainer, ciliumTold},

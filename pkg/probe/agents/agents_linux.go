@@ -312,7 +312,7 @@ func (a *Agents) Tend(now int64) {
 				a.kernel.Tell(known.state())
 			}
 			if known != nil && age >= int64(functions.WatchAfter) {
-				a.slow(known, c)
+				a.slow(now, known, c)
 				slow[known] = true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -27,8 +28,15 @@ type ended struct {
 	shared      bool
 }
 
-func (a *Agents) slow(known *agent, c *connection) {
+func (a *Agents) slow(now int64, known *agent, c *connection) {
+	c.shared = c.shared || known.connections > 1
 	if known.watch == nil {
+		if a.Functions != nil {
+			if !a.Functions.Free(now) {
+				return
+			}
+			defer a.Functions.Spent(clock.Monotonic())
+		}
 		known.watch = &watch{}
 		mounts, _ := procfs.Namespace(int(known.key.Pid), "mnt") // before the check
 		if a.Functions != nil && a.kernel.MayServe(known.key.Pid) {
@@ -38,7 +46,6 @@ func (a *Agents) slow(known *agent, c *connection) {
 	if w := known.watch.Watch; w != nil && c.look == 0 {
 		c.look = w.Looks() + 1
 	}
-	c.shared = c.shared || known.connections > 1
 }
 
 func (a *Agents) wasSlow(socket string, c *connection) {
@@ -66,9 +73,10 @@ func (a *Agents) lookOn(now int64, known *agent, waits bool) {
 	} else if w.Looks() > looksOften {
 		every = seldomEvery
 	}
-	if now-w.last < int64(every) {
+	if now-w.last < int64(every) || !a.Functions.Free(now) {
 		return
 	}
+	defer a.Functions.Spent(clock.Monotonic())
 	w.last = now
 	w.Look()
 	w.ended = slices.DeleteFunc(w.ended, func(e ended) bool {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -29,6 +30,19 @@ type Stacks struct {
 	patience procfs.Patience
 	left     time.Duration // for naming, at
 	at       time.Time
+	until    int64
+}
+
+// looksShare keeps looks to a twentieth of the reader's time: in a burst the events come first.
+const looksShare = 19
+
+// Free reports whether a look may begin.
+func (s *Stacks) Free(now int64) bool { return now >= s.until }
+
+// Spent counts a look.
+func (s *Stacks) Spent(began int64) {
+	now := clock.Monotonic()
+	s.until = max(s.until, now) + looksShare*(now-began)
 }
 
 type known struct {
