@@ -33,10 +33,10 @@ type Stacks struct {
 	until    int64
 }
 
-// looksShare keeps looks to a twentieth of the reader's time: in a burst the events come first.
+// looksShare leaves 19 of 20 parts to events.
 const looksShare = 19
 
-// Free reports whether a look may begin.
+// Free allows a look.
 func (s *Stacks) Free(now int64) bool { return now >= s.until }
 
 // Spent counts a look.
