@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	"github.com/containerd/nri/pkg/api"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 // Kubernetes' limits: 253 bytes for names, 317 for a label's key and 63 for its value.
@@ -17,9 +17,10 @@ const (
 	maxLabels = 64
 	maxKey    = 320
 	maxIPs    = 16
-	maxParent = 64
 	maxTrace  = 512 // W3C's recommendation for tracestate
 )
+
+var parentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 const annotationPrefix = "cniscope.dev/"
 
@@ -63,11 +64,11 @@ func some(all map[string]string, prefix string) map[string]string {
 
 func annotations(all map[string]string) map[string]string {
 	out := some(all, annotationPrefix)
-	if parent := all[event.PodTraceparent]; w3c.Parse(event.TraceContext{Parent: parent}).IsValid() {
+	if parent := all[event.PodTraceparent]; parentForm.MatchString(parent) {
 		if out == nil {
 			out = map[string]string{}
 		}
-		out[event.PodTraceparent] = text.Clean(parent, maxParent)
+		out[event.PodTraceparent] = parent
 	}
 	return out
 }
