@@ -104,3 +104,12 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// CNI's commands are in upper case, requests to the runtime are not.
+func TestTheCallOfALine(t *testing.T) {
+	for command, want := range map[string]string{"ADD": "CNI ADD eth0", "StopPodSandbox": "StopPodSandbox", "StopContainer": "StopContainer"} {
+		if got := (Line{Command: command, IfName: "eth0"}).Call(); got != want {
+			t.Errorf("%s: %s", command, got)
+		}
+	}
+}

@@ -26,7 +26,7 @@ const (
 
 // Call names the CNI call, or the request to the runtime.
 func (l Line) Call() string {
-	if strings.HasSuffix(l.Command, "PodSandbox") {
+	if l.Command != strings.ToUpper(l.Command) {
 		return l.Command
 	}
 	return strings.TrimSpace("CNI " + l.Command + " " + l.IfName)

@@ -21,6 +21,7 @@ const (
 	RunPodSandbox    = "RunPodSandbox"
 	StopPodSandbox   = "StopPodSandbox"
 	RemovePodSandbox = "RemovePodSandbox"
+	StopContainer    = "StopContainer"
 )
 
 // Step is a program and its end.

@@ -54,7 +54,7 @@ func (s Step) Command() string {
 	case s.Sandbox == nil && (s.Name == "openat" || s.Name == "mount"):
 		return model.RunPodSandbox
 	case s.container:
-		return "StopContainer"
+		return model.StopContainer
 	}
 	return model.StopPodSandbox
 }
