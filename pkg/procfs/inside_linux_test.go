@@ -21,10 +21,10 @@ func TestTheNotedProcessOfANamespaceComesFirst(t *testing.T) {
 	}
 	r.Note(os.Getpid())
 	harness.EqualSlices(t, found(own), []int{os.Getpid()}, "noted")
-	const nobody = 1 << 30
-	r.note(own, nobody)
+	const absent = 1 << 30
+	r.note(own, absent)
 	pids := found(own)
-	if len(pids) != 1 || pids[0] == nobody || r.noted(own) != pids[0] {
+	if len(pids) != 1 || pids[0] == absent || r.noted(own) != pids[0] {
 		t.Errorf("after the noted one left: %v, noted %d", pids, r.noted(own))
 	}
 	r.note(1, os.Getpid())

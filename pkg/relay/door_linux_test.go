@@ -171,7 +171,7 @@ func TestAClosedDoorAnswersNobody(t *testing.T) {
 	harness.Until(t, "there is no more room", func() bool { return len(d.arrivals) == maxArrivals })
 	closed := make(chan error)
 	go func() { closed <- d.Close() }()
-	harness.Until(t, "nobody more arrives", func() bool {
+	harness.Until(t, "no connection is accepted", func() bool {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err == nil {
 			_ = c.Close()
