@@ -126,7 +126,7 @@ func (s *Side) forgetPipes() {
 		return
 	}
 	// A missed end would leave every process's requests examined.
-	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
+	_ = s.loaded[len(s.loaded)-1].Maps[".data.underway"].Put(uint32(0), uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
 	_ = marks.Put(uint32(0), value)

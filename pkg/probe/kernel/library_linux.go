@@ -12,8 +12,13 @@ import (
 //go:linkname haveProbeReadKernel github.com/cilium/ebpf.haveProbeReadKernel
 var haveProbeReadKernel func() error
 
-// newCollection disables that: the probe needs Linux 5.8.
+// newCollection disables that: the probe needs Linux 5.8. It also writes the variables itself. The library would map
+// them into memory, and so keep their maps in the kernel until a garbage collection after Close.
 func newCollection(spec *ebpf.CollectionSpec, o ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	haveProbeReadKernel = func() error { return nil }
+	for _, v := range spec.Variables {
+		copy(spec.Maps[v.SectionName].Contents[0].Value.([]byte)[v.Offset:], v.Value)
+	}
+	clear(spec.Variables)
 	return ebpf.NewCollectionWithOptions(spec, o)
 }

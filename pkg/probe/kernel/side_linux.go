@@ -56,7 +56,7 @@ type Side struct {
 	loaded              []*ebpf.Collection
 	attached, functions attachments
 	numbers             *link.Iter // nil unless Options.Nested
-	counters            *ebpf.Memory
+	counters            counters
 	left                int32 // see shareLeft
 }
 
@@ -121,7 +121,7 @@ func (s *Side) openLife(o Options, withheld bool) error {
 	if err := s.load(spec, nil, &s.Life); err != nil {
 		return unsupported(err)
 	}
-	if s.counters, err = s.Life.Counters.Memory(); err != nil {
+	if err := s.counters.open(s.Life.Counters); err != nil {
 		return fmt.Errorf("kernel probe: mapping the counters: %w", err)
 	}
 	if !o.Nested {
@@ -253,7 +253,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 
 // Close detaches; now is in monotonic ns.
 func (s *Side) Close(now int64) error {
-	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin)}
+	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin), s.counters.close()}
 	if s.numbers != nil {
 		errs = append(errs, s.numbers.Close())
 	}

@@ -8,7 +8,7 @@
 
 /* Requests of followed processes in progress: at 0 the end of other requests is ignored. A
  * missed end only costs time; the reader resets it if no process is followed. */
-__u64 underway;
+__u64 underway SEC(".data.underway");
 
 /* Answers that were in the queue before are not repeated. The number is stored in a call's conn,
  * which requests do not use. */
