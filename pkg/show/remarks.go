@@ -128,10 +128,10 @@ func (n *node) holder() string {
 	}
 	said := "  held by " + who
 	if age := n.ms(attr.LockHolderAgeMSKey); age > 0 {
-		said += " for " + text.Round(age).String()
-		if !n.is(attr.LockHolderAgeExactKey) {
-			said += " at least"
+		if said += " for "; !n.is(attr.LockHolderAgeExactKey) {
+			said += "at least "
 		}
+		said += text.Round(age).String()
 	}
 	return said
 }
