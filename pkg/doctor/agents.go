@@ -15,7 +15,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		return nil, f.Agents.Err
 	}
 	if len(f.Agents.Value) == 0 {
-		return nil, notApplicable("no plugin of the loaded networks is known to ask an agent")
+		return nil, notApplicable("no network is loaded whose plugin is known to call an agent")
 	}
 	var found []Finding
 	for _, a := range f.Agents.Value {

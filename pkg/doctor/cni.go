@@ -192,8 +192,8 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 // Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
-		return nil, notApplicable(f.Runtime.Value.Called() + " does not report its loaded networks; doctor uses those " +
-			"of its directory")
+		return nil, notApplicable(f.Runtime.Value.Called() + " does not report which networks it loaded; doctor reads " +
+			"its directory")
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
 		return nil, notLoadable

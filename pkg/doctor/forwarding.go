@@ -61,7 +61,7 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 		found = append(found, drops(o))
 	}
 	if !routesPods(f) {
-		return found, notApplicable("no loaded network needs the node to forward")
+		return found, notApplicable("no network is loaded that needs the node to forward")
 	}
 	return found, f.Chains.Err
 }

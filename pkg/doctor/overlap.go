@@ -11,8 +11,8 @@ import (
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("no loaded network names a pod subnet, nor does kube-proxy or the " +
-			"controller manager")
+		return nil, notApplicable("no network is loaded that names a pod subnet, nor does kube-proxy or the " +
+			"controller manager name one")
 	}
 	var bridges []string
 	for _, l := range f.CRI.Value.Loaded {

@@ -139,6 +139,11 @@ func (r Report) Text(out io.Writer) error {
 	if len(well) > 0 {
 		fmt.Fprintf(&b, "✓ %s\n", strings.Join(well, ", "))
 	}
+	legend := slices.DeleteFunc(strings.Split(meanings, ", "), func(meaning string) bool {
+		mark, _, _ := strings.Cut(meaning, " ")
+		return !strings.Contains("\n"+b.String(), "\n"+mark+" ")
+	})
+	fmt.Fprintf(&b, "(%s)\n", strings.Join(legend, ", "))
 	fmt.Fprintf(&b, "%s (took %s)\n", r.Summary(), r.Took.Round(time.Millisecond))
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -159,5 +164,7 @@ func (r Report) Summary() string {
 	}
 	return said
 }
+
+const meanings = "✗ problem, ! warning, · note, ? could not check, - does not apply, ✓ nothing found"
 
 var marks = map[Level]string{Problem: "✗", Warning: "!", Note: "·"}

@@ -33,6 +33,20 @@ func TestANodeWithoutARuntimeSaysSoOnce(t *testing.T) {
 	}
 }
 
+func TestMarksAreExplained(t *testing.T) {
+	hung, bad := whole(), whole()
+	hung.CRI.Err, bad.Folder.Value = fact.ErrSilent, fact.Folder{Dir: "/etc/cni/net.d", Missing: true}
+	for want, f := range map[string]*fact.Facts{
+		"\n(✓ nothing found)\n":                               whole(),
+		"\n(✗ problem, ? could not check, ✓ nothing found)\n": hung,
+		"\n(✗ problem, - does not apply, ✓ nothing found)\n":  bad,
+	} {
+		var out strings.Builder
+		harness.Check(t, Judge(f).Text(&out))
+		harness.Says(t, out.String(), want)
+	}
+}
+
 // Before: nri was listed as healthy under its own note.
 func TestACheckWithAnEntryIsNotCalledHealthy(t *testing.T) {
 	f := whole()
@@ -54,6 +68,8 @@ func TestACheckThatDecidesNothingIsNotCalledHealthy(t *testing.T) {
 	}
 	empty, blocked, down := whole(), whole(), whole()
 	empty.Folder.Value, empty.CRI.Value.Loaded, empty.Binaries.Value = fact.Folder{Dir: "/etc/cni/net.d"}, nil, nil
+	agentless := whole()
+	agentless.CRI.Value.Loaded, agentless.Agents.Value = nil, nil
 	blocked.Folder.Value.Blocking = "00-bad.conflist"
 	down.Runtime.Err, down.CRI.Err, down.Scope.Err = errors.New("refused"), fact.ErrSilent, control.ErrNotRunning
 	for _, test := range []struct {
@@ -65,6 +81,7 @@ func TestACheckThatDecidesNothingIsNotCalledHealthy(t *testing.T) {
 		{empty, "cni-binaries", NotApplicable, "see cni-folder"},
 		{empty, "cni-loaded", NotApplicable, "see cni-folder"},
 		{empty, "cni-order", NotApplicable, "see cni-folder"},
+		{agentless, "cni-agent", NotApplicable, "no network is loaded"},
 		{blocked, "cni-order", NotApplicable, "see cni-folder"},
 		{down, "nri", Unchecked, fact.ErrSilent.Error()}, // its socket outlives the runtime
 	} {

@@ -68,7 +68,7 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 		}
 	}
 	if !asked {
-		return nil, notApplicable("no loaded network has a plugin whose agent's pipe is known")
+		return nil, notApplicable("no network is configured that has a plugin whose agent's pipe is known")
 	}
 	return found, nil
 }

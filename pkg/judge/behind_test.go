@@ -194,19 +194,19 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
-			cause: CausePeer, says: `^970ms of 1s: agentd waited for dbd \(stopped\), for this or 7 other calls, while plugin p waited$`, remedy: `^run kill -CONT 812`,
+			cause: CausePeer, says: `^970ms of 1s: agentd, serving this or 7 other calls, waited for dbd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812`,
 		},
 		"for another call": {
 			op:    calling(others(1, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980)), func(c *model.Connection) { c.Work.Meanwhile[0].Perhaps = false }),
-			cause: CausePeer, says: `^970ms of 1s: agentd waited for dbd \(stopped\), for another call, while plugin p waited$`, remedy: `^run kill -CONT 812`,
+			cause: CausePeer, says: `^970ms of 1s: agentd, serving another call, waited for dbd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812`,
 		},
 		"control: for several calls, and not stopped": {
 			op:    calling(others(7, waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))), from(10, 980))),
-			cause: CauseAgent, says: `; during the call agentd waited for dbd for 970ms, for this or 7 other calls$`, remedy: `^$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd for 970ms$`, remedy: `^$`,
 		},
 		"control: for several calls, and stopped for less than half of the call": {
 			op:    calling(others(7, waits("dbd", from(10, 480), stopped(10, 480)), from(10, 480))),
-			cause: CauseAgent, says: `; during the call agentd waited for dbd \(stopped\) for 470ms, for this or 7 other calls$`, remedy: `^$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd \(stopped\) for 470ms$`, remedy: `^$`,
 		},
 		"control: for several calls, while the agent itself was stopped": {
 			op:    calling(stopped(5, 985), others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
@@ -215,11 +215,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"of a peer that others ask, too": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)),
 				others(1, waits("switchd", from(20, 970), stopped(20, 970)), from(20, 970))))),
-			cause: CausePeer, says: `^950ms of 1s: dbd waited for switchd \(stopped\), for this or another call, while plugin p waited$`, remedy: `^run kill -CONT 812 to resume switchd`,
+			cause: CausePeer, says: `^950ms of 1s: dbd, serving this or another call, waited for switchd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812 to resume switchd`,
 		},
 		"and behind that one": {
 			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
-			cause: CausePeer, says: `^970ms of 1s: agentd waited for switchd \(stopped\), through dbd, for this or 7 other calls, while plugin p waited$`,
+			cause: CausePeer, says: `^970ms of 1s: agentd, serving this or 7 other calls, waited for switchd \(stopped\), through dbd, while plugin p waited$`,
 		},
 	})
 }
@@ -275,14 +275,14 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		},
 		"nobody answers while a third that they all wait for is stopped": {
 			op:    calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980), stopped(10, 980)), from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s: dbd waited for store \(stopped\), for this or 2 other calls, while plugin p waited$`,
+			cause: CausePeer, says: `^970ms of 1s: dbd, serving this or 2 other calls, waited for store \(stopped\), while plugin p waited$`,
 		},
 		"control: a third that goes on": {
 			op: calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980)), from(10, 980))))), cause: CauseAgent,
 		},
 		"perhaps for others, of whom it asked for more than half of the time": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(494)), from(10, 980))),
-			cause: CauseAgent, says: `; during the call agentd waited for dbd for 970ms, for this or 2 other calls$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this or 2 other calls, waited for dbd for 970ms$`,
 		},
 		"control: for half of it": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(495)), from(10, 980))),

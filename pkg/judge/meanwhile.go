@@ -10,9 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The clause names what an agent did longest during a call, possibly for others: "agentd ran clang, for this or 2 other
-// calls". It attributes no time, and is empty below worth of the time. Work that the agent also does without callers
-// does not count.
+// The clause names what an agent did longest during a call, possibly for others: "agentd, serving this or 2 other
+// calls, ran clang". It attributes no time, and is empty below worth of the time. Work that the agent also does
+// without callers does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
@@ -23,17 +23,17 @@ func meanwhile(c *model.Connection) string {
 		if most == nil || float64(most.took()) < worth*float64(when.End-when.Start) {
 			continue
 		}
-		return fmt.Sprintf("; during the call %s %s for %s, %s",
-			nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
+		return fmt.Sprintf("; during the call %s, %s, %s for %s",
+			nameOf(c), most.whose(), most.says, text.Round(time.Duration(most.took())))
 	}
 	return ""
 }
 
 func (d *deeds) whose() string {
 	if d.most.Perhaps {
-		return "for this or " + otherCalls(d.others)
+		return "serving this or " + otherCalls(d.others)
 	}
-	return "for " + otherCalls(d.others)
+	return "serving " + otherCalls(d.others)
 }
 
 func otherCalls(n int) string {

@@ -102,8 +102,8 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"oom1":      {cause: judge.CauseOOM, says: `antrea-agent \(pid \d+\) was OOM-killed`, remedy: `memory limit of antrea-agent`},
 			"krs":       {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) exited 1\.06s after it was called`, remedy: `kubectl logs --previous`},
 			"tdb0":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `kill -CONT 11969`},
-			"tdb1":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\), for another call`, remedy: `kill -CONT 11969`},
-			"tdb29":     {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\), for another call`, remedy: `kill -CONT 11969`},
+			"tdb1":      {cause: judge.CausePeer, says: `serving another call, waited for ovsdb-server \(stopped\)`, remedy: `kill -CONT 11969`},
+			"tdb29":     {cause: judge.CausePeer, says: `serving another call, waited for ovsdb-server \(stopped\)`, remedy: `kill -CONT 11969`},
 			"cancel":    {cause: judge.CauseFailed, says: `^plugin antrea was killed by SIGKILL after 1\.5s`, remedy: `^$`},
 			"dl1 DEL":   {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `kill -CONT 11969`},
 			"dl2 DEL":   {cause: judge.CausePeer, says: `waited for ovs-vswitchd \(stopped\)`, remedy: `kill -CONT 11976`},
@@ -116,9 +116,9 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"rst":       {cause: judge.CauseRefused, says: `dial unix /var/run/antrea/cni.sock: connect: connection refused""(; portmap, bandwidth never ran)?$`, remedy: `^start antrea-agent`},
 		},
 		"cilium-cold-burst": {
-			"cold-0": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-1": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-2": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock ran clang \(\d times\), for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-0": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-1": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-2": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
 		},
 		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
@@ -133,8 +133,8 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"uninterruptible-701": {cause: judge.CausePeer, says: `waited for vs-db \(blocked in kernel function percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
 		},
 		"standin-crowd": { // TestACrowdBehindTheAgent
-			"crowd-0": {cause: judge.CausePeer, says: `vs-agent waited for vs-switchd \(stopped\), through vs-db, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
-			"crowd-7": {cause: judge.CausePeer, says: `vs-agent waited for vs-switchd \(stopped\), through vs-db, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-0": {cause: judge.CausePeer, says: `vs-agent, serving this or 7 other calls, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-7": {cause: judge.CausePeer, says: `vs-agent, serving this or 7 other calls, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
 		},
 	} {
 		said, told := map[string]string{}, map[string]bool{}

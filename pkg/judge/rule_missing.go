@@ -21,12 +21,12 @@ func missing(e *evidence) *Verdict {
 	}
 	if e.call.Programs.Sound(first) {
 		return &Verdict{
-			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %q did not run, though its program can start", first) + also,
+			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %s did not run, though its program can start", first) + also,
 			Remedy: CauseRuntime.remedy(),
 		}
 	}
 	return &Verdict{ // unchecked
-		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q did not run; its binary may be missing", first) + also,
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %s did not run; its binary may be missing", first) + also,
 		Remedy: copyAgain(first), Report: "containerd/containerd#8419",
 	}
 }

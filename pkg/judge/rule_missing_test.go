@@ -59,7 +59,7 @@ func TestMissing(t *testing.T) {
 			cause: CauseFailed,
 		},
 		"the next plugin never ran": {
-			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin "portmap" did not run; its binary may be missing$`, remedy: `binary directory`, report: "containerd/containerd#8419",
+			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin portmap did not run; its binary may be missing$`, remedy: `binary directory`, report: "containerd/containerd#8419",
 		},
 		"control: because the one before it failed": {
 			op: but(add(with(plugin("p", 0, 50), exit(1))), never), cause: CauseFailed,

@@ -35,5 +35,5 @@ func (e *evidence) onCPU(plugin string) string {
 	case delay < cpu/10:
 		return fmt.Sprintf("was on a CPU for %s", text.Round(cpu))
 	}
-	return fmt.Sprintf("was on a CPU for %s, and its threads waited for a CPU for %s", text.Round(cpu), text.Round(delay))
+	return fmt.Sprintf("was on a CPU for %s and waited for one for %s, added up over its threads", text.Round(cpu), text.Round(delay))
 }

@@ -120,7 +120,7 @@ func TestAPolledFile(t *testing.T) {
 						Process: "mkdir", Name: "mkdir", Path: "/run", Error: "EEXIST", Count: 3,
 					}})
 				})),
-			cause: CauseCommand, says: `ran sleep`, remedy: `^remove the sleep`,
+			cause: CauseCommand, says: `ran sleep`, remedy: `^remove the command sleep`,
 		},
 		"where a search in PATH does not find what runs from elsewhere": {
 			op:    add(seen(plugin("p", 0, 1000, ran("clang", 10, 20)), slept(from(30, 990)), tried("/opt/bin/clang", "ENOENT", 10, from(31, 910)))),

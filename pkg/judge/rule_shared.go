@@ -37,7 +37,7 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		if v.Remedy == "" {
 			v.Remedy = raiseLimit(c, name)
 		}
-		v.Says = fmt.Sprintf("%s ran %s%s, %s, while plugin %s waited", Peer(c), name, times(len(d.when)), d.whose(), plugin)
+		v.Says = fmt.Sprintf("%s, %s, ran %s%s, while plugin %s waited", Peer(c), d.whose(), name, times(len(d.when)), plugin)
 		return &finding{Verdict: v}
 	}
 	next, is := d.most.Fact.What.(*model.Connection)
@@ -50,6 +50,6 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 	}
 	return &finding{heldUp: true, Verdict: Verdict{
 		Cause: CausePeer, Remedy: remedyFor(last.Agent, peerName(last), stateOf(last.Work, d.most.When)),
-		Says: fmt.Sprintf("%s waited for %s, %s, while plugin %s waited", nameOf(c), behindWhom(next, d.most.When), d.whose(), plugin),
+		Says: fmt.Sprintf("%s, %s, waited for %s, while plugin %s waited", nameOf(c), d.whose(), behindWhom(next, d.most.When), plugin),
 	}}
 }

@@ -51,9 +51,9 @@ func (p *program) remedy() string {
 	}
 	switch "sleep" {
 	case p.name:
-		return fmt.Sprintf("remove the sleep from %s", p.caller())
+		return fmt.Sprintf("remove the command sleep from %s", p.caller())
 	case p.inner:
-		return fmt.Sprintf("remove the sleep from %s", p.name)
+		return fmt.Sprintf("remove the command sleep from %s", p.name)
 	}
 	line := strings.Join(append([]string{"strace -f -r", p.name}, p.slowest.Args...), " ")
 	if n := p.slowest.Hidden; n > 0 {

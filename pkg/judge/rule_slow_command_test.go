@@ -11,7 +11,7 @@ func TestSlowCommand(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a command of a plugin, and what it ran": {
 			op:    add(plugin("p", 0, 1000, ran("policyctl", 10, 900, ran("sleep", 20, 890)))),
-			cause: CauseCommand, says: `^890ms of 1s: plugin p ran policyctl, which ran sleep$`, remedy: `^remove the sleep from policyctl`,
+			cause: CauseCommand, says: `^890ms of 1s: plugin p ran policyctl, which ran sleep$`, remedy: `^remove the command sleep from policyctl`,
 		},
 		"a command of an agent": {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("Get-NetAdapter", 10, 900)}, nil)))),

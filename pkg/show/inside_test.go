@@ -25,15 +25,17 @@ func TestTheInsideOfAPlugin(t *testing.T) {
 		eth0, part("interface", "configure interface", 60, 60, interfaceName("cni0"), attribute.Int("cniscope.changes", 1)),
 		part("agent", "call agent", 61, 80, attribute.String("cniscope.agent", "agentd"),
 			attribute.String("network.peer.address", "/run/agent.sock")),
+		part("wait", "sleep", 81, 85, attribute.String("cniscope.system_call", "nanosleep")),
 	)))
 	_, rows, _ := strings.Cut(got, "0000000000000000\n")
 	equal(t, rows, `
                                0                                100ms
   bridge ADD                  │██████████████████████████████████████│     100ms
-    wait for lock             │▐██████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for 39ms at least
-    wait for lock ×3          │               █▐▐                    │       8ms  rtnl  sum 6ms
+    wait for lock             │▐██████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for at least 39ms
+    wait for lock ×3          │               █▐▐                    │       8ms  rtnl  without gaps 6ms
     configure interface       │                   ███▌               │       9ms  eth0  2 changes
       netlink RTM_NEWLINK     │                   ▐██▌               │       8ms  eth0
     configure interface       │                      ▏               │        0s  cni0  1 change
-    call agent                │                       ███████▌       │      19ms  agentd /run/agent.sock`)
+    call agent                │                       ███████▌       │      19ms  agentd /run/agent.sock
+    slept                     │                              ▏█▌     │       4ms  nanosleep`)
 }

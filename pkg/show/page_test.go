@@ -109,7 +109,7 @@ func TestRowsAreWhereTheSpansWere(t *testing.T) {
 	}
 	equal(t, strings.Join(got, "\n"), `
 bridge ADD 1s , begins after 0s 0.00%+100.00%
-iptables ×4 400ms , begins after 0s sum 400ms 0.00%+10.00% 10.00%+10.00% 20.00%+10.00% 30.00%+10.00%
+iptables ×4 400ms , begins after 0s 0.00%+10.00% 10.00%+10.00% 20.00%+10.00% 30.00%+10.00%
 iptables 100ms , begins after 0s 0.00%+10.00%
 iptables 100ms , begins after 100ms 10.00%+10.00%
 iptables 100ms , begins after 200ms 20.00%+10.00%

@@ -33,7 +33,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.is(attr.EndUnseenKey), "end not seen")
 	remark(n.is(attr.UnidentifiedKey), "gone before it was looked at")
 	remark(n.is(attr.InFlightAtStartKey), "running before cniscope")
-	remark(n.count > 1, n.sum())
+	remark(n.withoutGaps() != "", n.withoutGaps())
 	remark(n.endings() != "", n.endings())
 	remark(n.series(), "the longest "+text.Round(n.longest()).String())
 	return all
@@ -128,10 +128,10 @@ func (n *node) holder() string {
 	}
 	said := "  held by " + who
 	if age := n.ms(attr.LockHolderAgeMSKey); age > 0 {
-		said += " for " + text.Round(age).String()
-		if !n.is(attr.LockHolderAgeExactKey) {
-			said += " at least"
+		if said += " for "; !n.is(attr.LockHolderAgeExactKey) {
+			said += "at least "
 		}
+		said += text.Round(age).String()
 	}
 	return said
 }

@@ -79,7 +79,7 @@ func (c *pageCall) rows(nodes []*node, depth int) (rows []*pageRow) {
 func (c *pageCall) row(n *node, depth int) *pageRow {
 	c.page.rows++
 	row := &pageRow{
-		Name: n.Name, Kind: n.kind(), Took: text.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
+		Name: n.rowName(), Kind: n.kind(), Took: text.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
 		Start: text.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
 		Args:  strings.Join(n.arguments(), " "), Pale: n.series(),
 	}

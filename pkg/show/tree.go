@@ -23,7 +23,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// Spans folded into it, here (same) or before export, and their total time.
+	// Spans folded into it, here (same) or before export, and their time without gaps.
 	count int
 	same  []*node
 	total time.Duration
@@ -132,12 +132,18 @@ func alike(a, b *node) bool {
 	return false
 }
 
-func (n *node) sum() string {
-	said := "sum " + text.Round(n.total).String()
-	if n.total > n.took() {
-		said += ", overlapping"
+func (n *node) rowName() string {
+	if n.kind() == attr.KindWait && n.Name == "sleep" {
+		return "slept"
 	}
-	return said
+	return n.Name
+}
+
+func (n *node) withoutGaps() string {
+	if n.count > 1 && n.total < n.took()*9/10 {
+		return "without gaps " + text.Round(n.total).String()
+	}
+	return ""
 }
 
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
@@ -187,7 +193,7 @@ func fold(children []*node) (folded []*node) {
 			one.same = children[i:j]
 			one.Span = &tracepb.Span{
 				Name:              one.Name,
-				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
+				StartTimeUnixNano: one.StartTimeUnixNano,
 			}
 			one.attrs = attrs{}
 			for _, key := range []attribute.Key{
@@ -199,7 +205,9 @@ func fold(children []*node) (folded []*node) {
 			}
 			one.count, one.total = j-i, 0
 			for _, n := range children[i:j] {
-				one.total += n.took()
+				until := max(one.EndTimeUnixNano, n.EndTimeUnixNano)
+				one.total += time.Duration(until - max(one.EndTimeUnixNano, n.StartTimeUnixNano))
+				one.EndTimeUnixNano = until
 			}
 			folded = append(folded, &one)
 		}

@@ -80,8 +80,13 @@ func (p *painter) call(call *node, resource attrs) {
 
 func (p *painter) headline(call *node, resource attrs) {
 	p.printf("%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
+	verdict := call.text(attr.VerdictKey)
 	if call.failed() {
-		p.printf("  %s", p.paint(red, "FAILED: "+call.Status.Message))
+		failure := ": " + call.Status.Message
+		if strings.Contains(verdict, call.Status.Message) {
+			failure = "" // it is below
+		}
+		p.printf("  %s", p.paint(red, "FAILED"+failure))
 	}
 	if call.is(attr.SlowKey) {
 		p.printf("  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms(attr.SlowThresholdMSKey))))
@@ -92,10 +97,8 @@ func (p *painter) headline(call *node, resource attrs) {
 		}
 	}
 	p.b.WriteByte('\n')
-	if verdict := call.text(attr.VerdictKey); verdict != "" {
-		if verdict != call.Status.GetMessage() { // the headline has it
-			p.printf("  %s\n", p.paint(bold, verdict))
-		}
+	if verdict != "" {
+		p.printf("  %s\n", p.paint(bold, verdict))
 		if remedy := call.text(attr.RemedyKey); remedy != "" {
 			p.printf("%s", text.Steps("  ", remedy))
 		}
@@ -142,7 +145,7 @@ func (p *painter) row(call, n *node, depth int) {
 	if args := n.arguments(); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}
-	name := strings.Repeat("  ", depth) + n.Name
+	name := strings.Repeat("  ", depth) + n.rowName()
 	if n.count > 1 {
 		name += fmt.Sprintf(" ×%d", n.count)
 	}
@@ -152,7 +155,7 @@ func (p *painter) row(call, n *node, depth int) {
 	switch {
 	case said == "":
 		p.line(mark, color, name, p.bar(call, n), took)
-	case p.Width < narrow || p.Wrap && visible(said) > room: // at the right edge there is no room
+	case p.Width < narrow || p.Wrap && visible(said) > room:
 		p.line(mark, color, name, p.bar(call, n), took)
 		p.printf("      %s\n", said)
 	default:
@@ -270,6 +273,9 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 	}
 	if more := failed + slow - summaryMost; more > 0 {
 		p.printf("… and %d more\n", more)
+	}
+	if slow > 0 {
+		p.note("X of Y: the call lasted Y, and its cause explains X of that. Rows can overlap; X counts each moment once.")
 	}
 	problems := p.b.String()
 	p.b.Reset()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -77,20 +78,43 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 func TestASeriesIsDrawnInSegments(t *testing.T) {
 	got := waterfalls(t, Options{Width: 80},
 		operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
-	if want := "    iptables ×3               │██   ██           ██│        1s  sum 300ms\n"; !strings.Contains(got, want) {
+	if want := "    iptables ×3               │██   ██           ██│        1s  without gaps 300ms\n"; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestASeriesThatOverlaps(t *testing.T) {
+	got := waterfalls(t, Options{Width: 80},
+		operation("shop/web-0", add(1000, run("sleep", 0, 800), run("sleep", 100, 200), run("sleep", 300, 500))))
+	harness.Says(t, got, "    sleep ×3                  │████████████████    │     800ms\n")
+}
+
+func TestAFailureIsSaidOnce(t *testing.T) {
+	const failure = "plugin bridge failed (code 11)"
+	verdict := func(says string) attribute.KeyValue { return attribute.String("cniscope.verdict", says) }
+	for name, c := range map[string]struct {
+		call span
+		want string
+	}{
+		"in the verdict":  {add(100).failing(failure).with(verdict(failure + "; agentd exited")), "FAILED\n  " + failure + "; agentd exited\n"},
+		"not in it":       {add(100).failing(failure).with(verdict("90ms of 100ms: x")), "FAILED: " + failure + "\n  90ms of 100ms: x\n"},
+		"without verdict": {add(100).failing(failure), "FAILED: " + failure + "\n"},
+	} {
+		got := waterfalls(t, Options{Width: 80}, operation("shop/web-0", c.call))
+		harness.Says(t, got, "CNI ADD eth0  100ms  "+c.want)
+		harness.Equal(t, strings.Count(got, failure), 1, name)
 	}
 }
 
 // Forty columns suffice; remarks go below.
 func TestANarrowTerminal(t *testing.T) {
-	got := waterfalls(t, Options{Width: 40}, operation("shop/web-0", add(1000, runs(4, "iptables", 100)...)))
+	got := waterfalls(t, Options{Width: 40}, operation("shop/web-0", add(1000, append(runs(4, "iptables", 100), run("iptables", 500, 600))...)))
 	_, rows, _ := strings.Cut(got, "0000000000000000\n")
 	equal(t, rows, `
                  0         1s
   bridge ADD    │████████████│        1s
-    iptables ×4 │█████       │     400ms
-      sum 400ms`)
+    iptables ×5 │█████ █     │     600ms
+      without gaps 500ms`)
 }
 
 // Text that is written at once, such as a report of doctor, has only such signs, too.
@@ -111,7 +135,7 @@ func TestASCIIAlone(t *testing.T) {
 			t.Errorf("%q is not ASCII: %s", r, got)
 		}
 	}
-	if !strings.Contains(got, "    iptables x4               |########            |     400ms  sum 400ms") ||
+	if !strings.Contains(got, "    iptables x4               |########            |     400ms\n") ||
 		!strings.Contains(got, "shop/w?b-0") {
 		t.Error(got)
 	}

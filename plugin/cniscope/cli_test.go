@@ -128,7 +128,7 @@ func TestSignsOfReports(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"doctor --answer-timeout 100ms --color always", "\x1b[31;1mx "},
 		{"top --since 1000000h --color always", "\x1b[1mCAUSE "},
-		{"top --since 1000000h --color always", "\n  > remove the sleep"},
+		{"top --since 1000000h --color always", "\n  > remove the command sleep"},
 	} {
 		out, _, _ := cniscope(t, append(strings.Fields(c.args), "--config", options)...)
 		harness.Says(t, out, c.says)

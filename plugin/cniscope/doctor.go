@@ -35,7 +35,7 @@ func doctorCmd() *cobra.Command {
 		Use:   "doctor",
 		Short: "Report why pods on this node get no network",
 		Long: `Report what prevents pods on this node from getting a network, and what soon will. Each
-finding has its evidence and a remedy.
+finding has its evidence and its remedies (→). A legend at the end explains the other signs.
 
 doctor asks the container runtime which CNI configuration it has loaded. It checks the CNI
 directory, its plugins, the containers that install them, and the agents that plugins call. It
@@ -43,13 +43,12 @@ checks kubelet, service proxies, remains of other CNIs, and hung and failed CNI 
 checks locks, NRI, the kernel, the clock and, by one test span, the OTLP endpoint. It changes
 nothing, runs no plugin or command, and needs no access to the cluster.
 
-The exit code is 0 if every check was made and found nothing. It is 1 if a problem or a
-warning was found. It is 3 if nothing was found but a check could not be made, or if the
-configuration file is invalid. Notes (·) do not change it. Without root, doctor makes fewer
-checks and names the others.
+The exit code is 1 if a problem or a warning was found. Otherwise it is 3 if a check could not
+be made or the configuration file is invalid, and 0 if not. Notes (·) do not count. Without root,
+doctor makes fewer checks and names the others.
 
-With --wait STAGE, a script that installs a node can wait for one of the stages below. doctor
-names each missing step, and exits with 0 when the stage is reached. After --timeout it makes
+With --wait STAGE, doctor waits until this node reaches a stage of its installation (below). It
+prints each missing step, and exits with 0 when the stage is reached. After --timeout it makes
 all checks and exits with 1, or with 3 if it has no permission to ask the runtime.
 
   runtime   the container runtime answers and can run pods
@@ -67,11 +66,11 @@ all checks and exits with 1, or with 3 if it has no permission to ask the runtim
 	for _, gate := range doctor.Gates() {
 		gates = append(gates, gate.Name)
 	}
-	flags.Var(choice{&f.wait, gates}, "wait", "wait for this stage of an installation: "+strings.Join(gates, ", "))
+	flags.Var(choice{&f.wait, gates}, "wait", "wait until this node reaches a stage: "+strings.Join(gates, ", "))
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "with --wait, stop waiting after this duration")
-	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long doctor waits for each answer")
+	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "wait up to this duration for each answer")
 	command.Formerly(cmd, "patience", "answer-timeout")
-	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
+	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of the healthz endpoint of kubelet")
 	return cmd
 }
 

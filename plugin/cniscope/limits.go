@@ -16,10 +16,10 @@ import (
 )
 
 func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
-	flags.DurationVar(&l.Call, "max-call", 0, "exit 1 if a call took longer, such as 500ms")
-	flags.DurationVar(&l.Command, "max-command", 0, "exit 1 if one command took longer, such as 250ms")
-	flags.Func("max-commands", "exit 1 if a call ran more commands than this `number`", atMost(&l.Commands))
-	flags.Func("max-failed", "exit 1 if more calls than this `number` failed, such as 0", atMost(&l.Failed))
+	flags.DurationVar(&l.Call, "max-call", 0, "exit with 1 if a call lasted longer than this, such as 500ms")
+	flags.DurationVar(&l.Command, "max-command", 0, "exit with 1 if a command lasted longer than this, such as 250ms")
+	flags.Func("max-commands", "exit with 1 if a call ran more commands than this `number`", atMost(&l.Commands))
+	flags.Func("max-failed", "exit with 1 if more calls than this `number` failed (0: if any failed)", atMost(&l.Failed))
 }
 
 func checkLimits(l show.Limits, set func(flag string) bool) error {

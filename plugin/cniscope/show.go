@@ -33,36 +33,35 @@ func showCmd() *cobra.Command {
 		Use:   "show FILE|--since DURATION",
 		Short: "Draw a recording or this node's spool as waterfalls",
 		Long: `Draw the CNI calls of a recording, or of this node's spool, as waterfalls. "!" marks slow
-rows, "✗" failed ones. The second line of each call says what the call spent its time on.
+rows, "✗" failed ones. Below the name of each call stands the cause of its duration. In "1.2s of
+2s" the call lasted 2s, and the cause explains 1.2s of that. Rows can overlap; a cause counts each
+moment once. A row such as "iptables ×11" lasts from the start of the first run to the end of the
+last; "without gaps" is the time in which one of them ran.
 
-A recording needs neither root nor a backend; "-" is standard input. FILE can also be
-a trace of Windows (.etl). show judges a recording by the thresholds in it, or with
---config by those of that file. Very large recordings are cut; a note says where.
+FILE is a recording, a trace of Windows (.etl), or "-" for standard input. It needs no root and
+no backend. show uses the thresholds of the recording, or those of --config. It cuts very
+large recordings and prints where.
 
-With --since, show reads the spool of [export.spool], also while cniscope runs. Only root can
-read the spool. It holds the sampled setups and teardowns, exported or not. Without a spool,
-show asks the running cniscope, which holds the last slow and failed setups and teardowns in
-full. Of the others it holds one line each, which "cniscope why POD" prints.
+With --since, show reads the spool ([export.spool]), also while cniscope runs. The spool holds
+the sampled setups and teardowns, and only root can read it. Without a spool, show asks the
+running cniscope for the last slow and failed ones.
 
-If the pod of --pod has no call, show lists the pods that have one. The exit code is then 1, or
-2 with a limit.
-
-With a limit (--max-…) the exit code is 1 if a call exceeds it, and standard error names
-the call and the limit. The exit code is 2 if the limit cannot be checked: no call
-matches, or a call cannot be read. A limit also covers calls that are not drawn, such as
-lo; --problems draws every call that exceeds a limit. With --pod, a limit covers only the
-calls of that pod.
+If the pod of --pod has no call, show lists the pods that have calls. The exit code is then 1,
+or 2 with a limit. A limit is an option --max-…. The exit code is 1 if a call exceeds a limit, and
+standard error names both. It is 2 if a limit cannot be checked, because no call matches or a call
+cannot be read. Limits also cover calls that are not drawn, such as lo; --problems draws the calls
+that exceed one. With --pod, limits cover only the calls of that pod.
 
 The exit code is 3 if the recording or spool is incomplete.`,
 		Example: `  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
-  cniscope show incident.rec.gz --all                    every call in full
+  cniscope show incident.rec.gz --all                    every call, also lo and teardown
   cniscope show incident.rec.gz --pod shop/web-0         one pod
   cniscope show incident.rec.gz --problems               slow and failed calls only
   cniscope show incident.rec.gz -o json | jq .           OTLP JSON, one line per operation
   cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
   cniscope show --since 1h --pod shop/web-0              one pod, from the spool
-  cniscope show --summary incident.rec.gz                where the time went, by cause, with remedies
-  cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
+  cniscope show --summary incident.rec.gz                time of all calls by cause, with remedies
+  cniscope show --html incident.rec.gz > incident.html   a page of slow and failed calls for a ticket
   cniscope show ci.rec.gz --problems --max-call 500ms --max-commands 20`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,22 +83,22 @@ The exit code is 3 if the recording or spool is incomplete.`,
 	}
 	cmd.ValidArgsFunction = recordingFiles
 	flags := cmd.Flags()
-	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
-	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, incomplete, or exceed a limit")
-	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html also calls without a problem")
-	flags.BoolVar(&o.each, "all-commands", false, "a row or span for every command, also for each of many equal commands")
-	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and -o json if the recorded node had [trace] fold_commands")
+	flags.StringVar(&o.pod, "pod", "", "draw only the calls of this pod: NAMESPACE/NAME, or NAME")
+	flags.BoolVar(&o.problems, "problems", false, "draw only calls that are slow, failed or incomplete, or exceed a limit")
+	flags.BoolVar(&o.all, "all", false, "draw every call: also lo and teardown; with --html also calls without a problem")
+	flags.BoolVar(&o.each, "all-commands", false, "draw or export each command, and fold no series of equal commands")
+	flags.BoolVar(&o.fold, "fold-commands", false, "draw or export a series of fast, equal commands as one (default for --otlp and -o otlp if the recorded node set [trace] fold_commands)")
 	formatFlag(cmd, &o.format, "otlp")
-	flags.Lookup("output").Usage = "text or otlp (OTLP JSON lines; json is the same)"
+	flags.Lookup("output").Usage = "text or otlp (OTLP JSON, a line per setup or teardown); json is the same as otlp, with --summary a JSON summary"
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this configuration file; with --since, also read its spool (default with --since: "+defaultOptionsFile()+")")
-	flags.DurationVar(&o.last, "since", 0, "read this node's spool, looking back this far, such as 30m or 1d")
+	flags.StringVarP(&o.options, "config", "c", "", "use the thresholds of this configuration file, and with --since its spool (default with --since: "+defaultOptionsFile()+")")
+	flags.DurationVar(&o.last, "since", 0, "read this node's spool, from this long ago until now, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
-	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration and show what was read (default "+replay.Timeout.String()+")")
-	flags.BoolVar(&o.summary, "summary", false, "tables of all calls: time by cause with remedies, by plugin, command and wait")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading after this duration, and draw the part that was read (default "+replay.Timeout.String()+")")
+	flags.BoolVar(&o.summary, "summary", false, "print tables of all calls: their time by cause, with remedies, and by plugin, command and wait")
 	flags.BoolVar(&o.html, "html", false, "write one self-contained HTML page to standard output")
 	limitFlags(flags, &o.limits)
-	flags.StringVar(&o.spool, "spool", "", "with --since, the spool's directory")
+	flags.StringVar(&o.spool, "spool", "", "directory of the spool that --since reads")
 	return cmd
 }
 

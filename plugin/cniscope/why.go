@@ -24,17 +24,17 @@ func whyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why POD",
 		Short: "Explain why a pod's network setup was slow",
-		Long: `Explain why the network setup of a pod on this node was slow. why lists the pod's setups and
-teardowns, earliest first, and its calls in progress. It draws slow and failed ones as "show"
-does, with verdict and remedy.
+		Long: `Explain why the network setup of a pod on this node was slow or failed. why lists the pod's setups
+and teardowns, earliest first, and its calls in progress. It draws slow and failed ones with verdict
+and remedy. "cniscope show --help" describes these drawings.
 
-why asks the running cniscope, and needs root. It needs no backend and no spool. cniscope holds one
-line for each of the last 10,000 setups and teardowns since it started, sampled or not (the node
-history). It holds the last slow and failed ones in full. A pod with hostNetwork has no network setup.
+why asks the running cniscope. It needs root, but no backend and no spool. cniscope keeps the last
+10,000 setups and teardowns since its start, sampled or not (the node history): a line of each, and
+drawings of the last slow and failed ones. A pod with hostNetwork has no network setup.
 
 From another machine, run kubectl cniscope why.`,
 		Example: `  cniscope why shop/web-0
-  cniscope why web-0                         of any namespace
+  cniscope why web-0                         pods web-0 of all namespaces
   cniscope why shop/web-0 -o json | jq -r '.operations[-1].verdict'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,9 +54,9 @@ From another machine, run kubectl cniscope why.`,
 		return pods, cobra.ShellCompDirectiveNoFileComp
 	}
 	w.file.flag(cmd)
-	cmd.Flags().IntVar(&w.last, "limit", w.last, "show only this many setups and teardowns, the newest")
+	cmd.Flags().IntVar(&w.last, "limit", w.last, "list only the newest setups and teardowns, up to this number")
 	command.Formerly(cmd, "last", "limit")
-	cmd.Flags().DurationVar(&w.since, "since", 0, "only setups and teardowns that ended within this time")
+	cmd.Flags().DurationVar(&w.since, "since", 0, "list only setups and teardowns that ended in the last 30m, 1d or other duration")
 	formatFlag(cmd, &w.format)
 	return cmd
 }

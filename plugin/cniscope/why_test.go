@@ -71,7 +71,7 @@ func TestWhy(t *testing.T) {
 	t.Setenv("COLUMNS", "100")
 	out, _, err := cniscope(t, "why", "shop/slow-0", "--config", options)
 	harness.Check(t, err)
-	harness.Says(t, out, "CNI ADD eth0  2.22s  SLOW", "plugin policy ran policyctl, which ran sleep", "→ remove the sleep from policyctl", "█", "CNI DEL")
+	harness.Says(t, out, "CNI ADD eth0  2.22s  SLOW", "plugin policy ran policyctl, which ran sleep", "→ remove the command sleep from policyctl", "█", "CNI DEL")
 	out, _, err = cniscope(t, "why", "web-0", "--config", options)
 	if err != nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  ordinary: ") || strings.Contains(out, "█") {
 		t.Errorf("%v:\n%s", err, out)

@@ -55,7 +55,7 @@ func TestDemands(t *testing.T) {
 		cause: "sleep", says: `plugin limited slept`,
 	}, {
 		name: "text file busy", control: []rig.Plugin{rig.Bridge(), rig.Test("written")}, before: beingWritten("written"), fails: true,
-		cause: "runtime", says: `^plugin "written" did not run, though its program can start`,
+		cause: "runtime", says: `^plugin written did not run, though its program can start`,
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := *s

@@ -91,10 +91,10 @@ done`)
 			remedy: "start the program that writes " + ready,
 		},
 		"coping": {
-			plugin: "maker", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the sleep from", never: "/run",
+			plugin: "maker", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: "/run",
 		},
 		"asleep": {
-			plugin: "dozer", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the sleep from", never: pollDir,
+			plugin: "dozer", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: pollDir,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
