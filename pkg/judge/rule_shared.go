@@ -40,8 +40,8 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		v.Says = fmt.Sprintf("%s ran %s%s, %s, while plugin %s waited", Peer(c), name, times(len(d.when)), d.whose(), plugin)
 		return &finding{Verdict: v}
 	}
-	next, is := d.most.Fact.What.(*model.Connection)
-	if !is {
+	next := d.connection()
+	if next == nil {
 		return nil
 	}
 	last, _ := furthest(next, d.most.When)
