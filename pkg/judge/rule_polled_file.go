@@ -52,9 +52,12 @@ func polledFile(e *evidence) *finding {
 	}
 }
 
-// polls excludes an agent's periodic looks for a file.
+// polls excludes searches in PATH, and an agent's periodic looks for a file.
 func (s *span) polls(f *model.Fact, m *model.Missing) bool {
-	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second)
+	if s.image.Searches(m) {
+		return false
+	}
+	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second) && !s.agent.Work.Shared.Searches(m)
 }
 
 func (e *evidence) runs(name string) bool {
