@@ -693,8 +693,8 @@ func ofClusterNetworks() []KnownFailure {
 	}
 }
 
-// ofDelegatorsAndClouds: Multus, SR-IOV, AWS, Azure.
-func ofDelegatorsAndClouds() []KnownFailure {
+// ofDelegators: Multus, SR-IOV.
+func ofDelegators() []KnownFailure {
 	return []KnownFailure{
 		{
 			"multus multus-shim", `/multus\.sock.*: (no such file or directory|connection refused)`,
@@ -754,6 +754,12 @@ func ofDelegatorsAndClouds() []KnownFailure {
 			"set the selectors of the SR-IOV device plugin to virtual functions: this device is none; for a whole or virtio device replace sriov by host-device",
 			"ls -l /sys/bus/pci/devices", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 		},
+	}
+}
+
+// ofClouds: AWS, Azure.
+func ofClouds() []KnownFailure {
+	return []KnownFailure{
 		{
 			"aws-cni", `failed to assign an IP address to container`,
 			"add addresses: aws ec2 describe-subnets shows AvailableIpAddressCount; set ENABLE_PREFIX_DELEGATION=true on aws-node, or lower maxPods to what the instance's interfaces carry",
