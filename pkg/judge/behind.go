@@ -75,8 +75,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	return b
 }
 
-// dropPolls uncounts short exchanges with one peer, if mostly nothing else counts between them: a timer of the agent
-// may have started them.
+// dropPolls uncounts short exchanges with one peer that pauses separate: a timer may have started them.
 func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Interval) {
 	peers := map[string][]int{}
 	for i, c := range exchanges {
@@ -99,8 +98,7 @@ func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Inter
 	}
 }
 
-// sporadic reports whether several intervals, none of which is most of their span, leave it to pauses, which also the
-// other intervals do not fill.
+// sporadic reports whether neither one of some intervals nor all, with others, fill their span.
 func sporadic(some, others []model.Interval) bool {
 	span, longest := some[0], int64(0)
 	for _, at := range some {

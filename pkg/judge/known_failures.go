@@ -693,7 +693,6 @@ func ofClusterNetworks() []KnownFailure {
 	}
 }
 
-// ofDelegators: Multus, SR-IOV.
 func ofDelegators() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -757,7 +756,6 @@ func ofDelegators() []KnownFailure {
 	}
 }
 
-// ofClouds: AWS, Azure.
 func ofClouds() []KnownFailure {
 	return []KnownFailure{
 		{

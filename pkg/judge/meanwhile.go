@@ -11,7 +11,7 @@ import (
 )
 
 // The clause names what an agent did longest during a call, possibly for others: "agentd ran clang, for this or 2 other
-// calls". It attributes no time, and is empty below worth of the time. Work that the agent also does without callers
+// calls". It is empty below worth of the time. Work that the agent also does without callers
 // does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {

@@ -29,7 +29,7 @@ type missedPath struct {
 	time time.Duration // attributed to it
 }
 
-// polledFile: a plugin, or an agent that it called, polled for a file that is missing, or for a lock file to go away.
+// polledFile: a plugin or its agent polled for a missing file, or for the end of a lock file.
 func polledFile(e *evidence) *finding {
 	var most *missedPath
 	for i := range e.spans {

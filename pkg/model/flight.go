@@ -71,8 +71,7 @@ func (im *Image) Polled() iter.Seq2[*Fact, *Missing] {
 	}
 }
 
-// Searches reports whether a path is a step of a search in PATH: a child has its name, or another directory of
-// programs lacks it, too.
+// Searches reports a search in PATH: a child has the name, or another directory of programs lacks it, too.
 func (im *Image) Searches(m *Missing) bool {
 	if m.Error == "EEXIST" {
 		return false
@@ -90,10 +89,10 @@ func (im *Image) Searches(m *Missing) bool {
 }
 
 func ofPrograms(file string) bool {
-	return strings.HasSuffix(path.Dir(file), "bin") // or sbin
+	return strings.HasSuffix(path.Dir(file), "bin")
 }
 
-// copes reports whether the last try was by a command that succeeded at once all the same, such as mkdir -p.
+// copes reports whether the last try was by a command that succeeded at once, such as mkdir -p.
 func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
 	im.walkBelow(func(c *Image) {
 		if c.Process == m.Process && c.Run == nil && c.Ended && !c.Failed() && c.End-c.Start < m.Period(f.When) {

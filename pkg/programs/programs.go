@@ -1,5 +1,5 @@
-// Package programs is an event source about files of plugins: plugins that cannot be started, of which the kernel
-// leaves no other trace, and makers of lock files for which plugins poll.
+// Package programs is an event source about files of plugins: plugins that cannot be started, and makers of lock files
+// for which plugins poll.
 package programs
 
 import (
