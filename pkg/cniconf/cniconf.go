@@ -2,8 +2,6 @@
 //
 // A configuration can hold secrets. Events carry names, versions, types, and 16 bits of a keyed digest without
 // secrets; for a broken file the position, not the text.
-//
-// containerd's network for lo ("cni-loopback") is in no file, so it is not reported.
 package cniconf
 
 import (

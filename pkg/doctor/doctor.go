@@ -46,13 +46,13 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	return report
 }
 
-// PluginDirs returns the runtime's process and its plugins' directories, if it answers.
-func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
+// PluginDirs returns the runtime's process, its plugins' directories, and whether it runs loopback, if it answers.
+func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string, loopback bool) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	f := gather.Readiness(ctx, o)
-	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
+	return f.Runtime.Value.PID, f.CRI.Value.BinDirs, f.CRI.Value.NeedsLoopback
 }
 
 // Want is what Look looks for.

@@ -60,6 +60,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 		add(step{Interval: model.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
 	}
 	counts := way(steps, when)
+	dropPolls(steps, exchanges, counts)
 	b := &behind{
 		exchanges: map[*model.Connection][]model.Interval{}, left: map[*model.Image]bool{},
 		partly: readsMore(w.Own.Facts),
@@ -72,6 +73,42 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	b.sinceBefore(w, steps, exchanges, counts, when)
 	b.leave(steps, images, counts)
 	return b
+}
+
+// dropPolls uncounts short exchanges with one peer that pauses separate: a timer may have started them.
+func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Interval) {
+	peers := map[string][]int{}
+	for i, c := range exchanges {
+		if c != nil && counts[i].End > counts[i].Start && !steps[i].held {
+			peers[peerName(c)+c.Address] = append(peers[peerName(c)+c.Address], i)
+		}
+	}
+	others := slices.Clone(counts)
+	for _, some := range peers {
+		var own []model.Interval
+		for _, i := range some {
+			own = append(own, counts[i])
+		}
+		if !sporadic(own, others) {
+			continue
+		}
+		for _, i := range some {
+			counts[i] = model.Interval{}
+		}
+	}
+}
+
+// sporadic reports whether neither one of some intervals nor all, with others, fill their span.
+func sporadic(some, others []model.Interval) bool {
+	span, longest := some[0], int64(0)
+	for _, at := range some {
+		span = model.Interval{Start: min(span.Start, at.Start), End: max(span.End, at.End)}
+		longest = max(longest, at.Took())
+	}
+	all := busyTimes{all: append(slices.Clone(others), some...)}
+	all.join()
+	took := span.Took()
+	return longest <= took/2 && float64(all.within(span)) < enough*float64(took)
 }
 
 // readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that end where an unasked

@@ -33,6 +33,14 @@ func was(state event.AgentState, function string, when model.Interval) func(*mod
 	}
 }
 
+// polls are exchanges of an agent's timer, from 50 ms to 950 ms of a call.
+func polls(took, every int64) (all []*model.Fact) {
+	for at := int64(50); at+took <= 950; at += every {
+		all = append(all, waits("dbd", from(at, at+took)))
+	}
+	return all
+}
+
 func clipped(c *model.Connection) { c.Exchange.Clipped = true }
 func unended(c *model.Connection) { c.Exchange.Unended = true }
 func askedAt(at int64) func(*model.Connection) {
@@ -125,6 +133,22 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
 			cause: CausePeer, says: `^580ms of 1s: plugin p waited for dbd \(2 times\), through agentd$`,
 		},
+		"control: one that a timer of the agent polls": {
+			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(150, 250)...)),
+			cause: CauseAgent, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock$`, remedy: `^read agentd's log`,
+		},
+		"control: and that answers quickly": {
+			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(20, 100)...)),
+			cause: CauseIdle, says: `agentd was idle for 990ms of it$`, remedy: `^read agentd's log`,
+		},
+		"control: while it waits for another": {
+			op:    calling(did(append(polls(100, 250), waits("store", from(20, 970)))...)),
+			cause: CausePeer, says: `^950ms of 1s: plugin p waited for store, through agentd$`,
+		},
+		"one that a timer polls, and that is stopped": {
+			op:    calling(did(waits("dbd", from(10, 400), stopped(10, 400)), waits("dbd", from(590, 980), stopped(590, 980)))),
+			cause: CausePeer, says: `waited for dbd \(stopped, 2 times\), through agentd$`, remedy: `kill -CONT 812`,
+		},
 		"one that was stopped, and resumed when the agent had asked the next": {
 			op:    calling(did(waits("dbd", from(10, 800), stopped(10, 790)), waits("other", from(700, 980)))),
 			cause: CausePeer, says: `^690ms of 1s: plugin p waited for dbd \(stopped\), through agentd`, remedy: `kill -CONT 812`,
@@ -203,6 +227,14 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"control: for several calls, and not stopped": {
 			op:    calling(others(7, waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))), from(10, 980))),
 			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd for 970ms$`, remedy: `^$`,
+		},
+		"control: for several calls, by a timer": {
+			op: calling(was(event.AgentIdle, "", from(0, 990)), func(c *model.Connection) {
+				for _, f := range polls(150, 250) {
+					others(7, f, f.When)(c)
+				}
+			}),
+			cause: CauseAgent, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock$`, remedy: `^read agentd's log`,
 		},
 		"control: for several calls, and stopped for less than half of the call": {
 			op:    calling(others(7, waits("dbd", from(10, 480), stopped(10, 480)), from(10, 480))),

@@ -76,8 +76,7 @@ func edges(spans []span, waits []wait) []edge {
 	return all
 }
 
-// stack holds indexes in progress: spans by depth, or waits by rank. Finished ones are dropped only at the top, which
-// keeps it linear.
+// stack holds indexes in progress: spans by depth, or waits by rank. Finished ones are dropped only at the top.
 type stack struct {
 	levels  [][]int // in order of beginning
 	highest int     // all levels above are empty

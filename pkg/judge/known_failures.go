@@ -361,6 +361,20 @@ func ofCalls() []KnownFailure {
 			"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 		},
 		{
+			"", `failed to get network .* cached result: .*(unexpected end of JSON input|invalid character)`,
+			"run find /var/lib/cni/results -size 0 -delete: these files of an interrupted ADD are empty, and fail every " +
+				"DEL of their sandboxes",
+			"find /var/lib/cni/results -size 0", "", "", "containerd/containerd#8197", `failed to get network "pods" ` +
+				`cached result: decoding version from network config: unexpected end of JSON input`,
+		},
+		{
+			"flannel", `failed to parse netconf: unexpected end of JSON input`,
+			"run find /var/lib/cni/flannel -size 0 -delete: these files of an interrupted ADD are empty, and fail every " +
+				"DEL of their sandboxes",
+			"find /var/lib/cni/flannel -size 0", "", "", "flannel-io/flannel#1662", "failed to parse netconf: " +
+				"unexpected end of JSON input",
+		},
+		{
 			"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid ` +
 				`character|unexpected end of JSON input)`,
 			"run jq . FILE, which names the line, and fix the JSON of the CNI configuration",
@@ -404,13 +418,13 @@ func ofNodes() []KnownFailure {
 			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
 		},
 		{
-			"", `(open|write|mkdir|create) /(var|run|etc|opt)/.*: read-only file system`,
+			"", `(open|write|mkdir|create|remove) /(var|run|etc|opt)/.*: read-only file system`,
 			"mount the file system of the file writable (findmnt -T FILE, then mount -o remount,rw) " +
 				"once dmesg shows no disk error; host-local's dataDir can be elsewhere",
 			"findmnt -T /var/lib/cni; dmesg", "", "", "", "mkdir /var/lib/cni/networks: read-only file system",
 		},
 		{
-			"", `(open|write|mkdir|create) /var/lib/.*: permission denied`,
+			"", `(open|write|mkdir|create|remove) /var/lib/.*: permission denied`,
 			"run restorecon -R on the directory that the message names if ausearch -m avc shows that SELinux refused " +
 				"it; else give it back to root (ls -ld, chattr -i)",
 			"ausearch -m avc -ts recent; ls -ldZ /var/lib/cni/networks", "", "", "", "failed to allocate for range 0: " +
@@ -527,6 +541,20 @@ func ofClusterNetworks() []KnownFailure {
 			"crictl ps -a --name cilium-agent", "", "", "cilium/cilium#9322", `unable to connect to Cilium agent: failed to create cilium agent client after 30.000000 seconds timeout: Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory`,
 		},
 		{
+			"", `deletion queue directory \S+ has too many entries`,
+			"start cilium-agent on this node, which empties the queue when it starts: kubectl -n kube-system describe " +
+				"pod -l k8s-app=cilium shows its state, kubectl logs --previous its last lines",
+			"ls /run/cilium/deleteQueue; crictl ps -a --name cilium-agent", "", "", "", "deletion queue directory " +
+				"/var/run/cilium/deleteQueue has too many entries; aborting",
+		},
+		{
+			"", `failed to acquire deletion queue: failed to acquire lock`,
+			"run fuser -v /run/cilium/deleteQueue/lockfile: cilium-agent holds the lock until it has started; if its " +
+				"start hangs, read its log",
+			"fuser -v /run/cilium/deleteQueue/lockfile", "", "", "cilium/cilium#42074", "failed to acquire deletion queue: failed to " +
+				"acquire lock: context deadline exceeded",
+		},
+		{
 			"", `Cilium API client timeout exceeded`,
 			"run kubectl -n kube-system exec POD -- cilium-dbg status --verbose for the agent of this node; if the agent does not answer, delete its pod, which the DaemonSet then creates again",
 			"crictl ps --name cilium-agent", "", "", "cilium/cilium#32399", "unable to create endpoint: Cilium API client timeout exceeded",
@@ -553,6 +581,12 @@ func ofClusterNetworks() []KnownFailure {
 			"kubectl get clusterinformations.crd.projectcalico.org", "", "", "", `error getting ClusterInformation: ` +
 				`resource does not exist: ClusterInformation(default) with error: ` +
 				`clusterinformations.crd.projectcalico.org "default" not found`,
+		},
+		{
+			"", `WorkloadEndpoint\.crd\.projectcalico\.org .*not found`,
+			"upgrade Calico: the DEL of this release fails once the pod's WorkloadEndpoint is gone",
+			"crictl pods --state NotReady", "", "", "projectcalico/calico#4235",
+			`WorkloadEndpoint.crd.projectcalico.org "WorkloadEndpoint(shop/web)" not found`,
 		},
 		{
 			"", `check is set to 'loose'`,
@@ -659,8 +693,7 @@ func ofClusterNetworks() []KnownFailure {
 	}
 }
 
-// ofDelegatorsAndClouds: Multus, SR-IOV, AWS, Azure.
-func ofDelegatorsAndClouds() []KnownFailure {
+func ofDelegators() []KnownFailure {
 	return []KnownFailure{
 		{
 			"multus multus-shim", `/multus\.sock.*: (no such file or directory|connection refused)`,
@@ -696,6 +729,21 @@ func ofDelegatorsAndClouds() []KnownFailure {
 			"kubectl get network-attachment-definitions -A", "", "", "", "GetNetworkDelegates: namespace isolation enabled, annotation violates permission, pod is in namespace shop but refers to target namespace infra",
 		},
 		{
+			"", `(?i)reading the delegates: .*no such file or directory`,
+			"upgrade Multus: the DEL of this release fails without its file of the sandbox, which a reboot or an " +
+				"earlier DEL removed",
+			"ls /var/lib/cni/multus", "", "", "k8snetworkplumbingwg/multus-cni#586", "Multus: Err in  reading the " +
+				`delegates: failed to read container data in the path("/var/lib/cni/multus/web"): open ` +
+				"/var/lib/cni/multus/web: no such file or directory",
+		},
+		{
+			"", `error reading cached NetConf in /var/lib/cni/sriov`,
+			"upgrade the plugin sriov: the DEL of this release fails without its file of the sandbox, which a failed " +
+				"ADD did not write or a reboot removed",
+			"ls /var/lib/cni/sriov", "", "", "k8snetworkplumbingwg/sriov-cni#178", "error reading cached NetConf in " +
+				"/var/lib/cni/sriov with name web-net1",
+		},
+		{
 			"", `VF pci addr is required`,
 			"add the annotation k8s.v1.cni.cncf.io/resourceName to the NetworkAttachmentDefinition, and that resource to the pod's limits",
 			"kubectl get node NODE -o yaml", "", "", "k8snetworkplumbingwg/sriov-network-device-plugin#258", "SRIOV-CNI failed to load netconf: LoadConf(): VF pci addr is required",
@@ -705,6 +753,11 @@ func ofDelegatorsAndClouds() []KnownFailure {
 			"set the selectors of the SR-IOV device plugin to virtual functions: this device is none; for a whole or virtio device replace sriov by host-device",
 			"ls -l /sys/bus/pci/devices", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 		},
+	}
+}
+
+func ofClouds() []KnownFailure {
+	return []KnownFailure{
 		{
 			"aws-cni", `failed to assign an IP address to container`,
 			"add addresses: aws ec2 describe-subnets shows AvailableIpAddressCount; set ENABLE_PREFIX_DELEGATION=true on aws-node, or lower maxPods to what the instance's interfaces carry",

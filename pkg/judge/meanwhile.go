@@ -11,8 +11,7 @@ import (
 )
 
 // The clause names what an agent did longest during a call, possibly for others: "agentd, serving this or 2 other
-// calls, ran clang". It attributes no time, and is empty below worth of the time. Work that the agent also does
-// without callers does not count.
+// calls, ran clang". It is empty below worth of the time. Work that the agent also does without callers does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
@@ -50,6 +49,14 @@ type deeds struct {
 	others int // upper bound
 }
 
+func (d *deeds) connection() *model.Connection {
+	if d.most.Fact == nil {
+		return nil
+	}
+	c, _ := d.most.Fact.What.(*model.Connection)
+	return c
+}
+
 func (d *deeds) took() int64 { return covered(slices.Clone(d.when)) }
 
 // longest returns the longest deeds, either possibly for this call or for others; or nil.
@@ -67,6 +74,9 @@ func longest(all []model.Meanwhile, perhaps bool) (most *deeds) {
 		kinds[i].when, kinds[i].others = append(kinds[i].when, m.When), max(kinds[i].others, len(m.Others))
 	}
 	for _, d := range kinds {
+		if c := d.connection(); c != nil && !heldUp(c, d.most.When) && sporadic(d.when, nil) {
+			continue
+		}
 		if most == nil || d.took() > most.took() {
 			most = d
 		}

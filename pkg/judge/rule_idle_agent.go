@@ -13,8 +13,8 @@ import (
 // CauseIdle is the cause of idleAgent.
 const CauseIdle Cause = "agent_idle"
 
-// quiet is the least idle share of a slow connection: agents work before answering, and a little for others. On a
-// loaded node samples find half of that, because threads wait for a CPU.
+// quiet is the least idle share of a slow connection. On a loaded node samples find half of that, because threads wait
+// for a CPU.
 const quiet = 0.7
 
 // idleAgent: the agent did nothing for most of the time, then answered. Why is invisible: only an answer names a rate

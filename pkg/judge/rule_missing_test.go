@@ -58,6 +58,13 @@ func TestMissing(t *testing.T) {
 			op:    but(add(with(with(plugin("p", 0, 50), exit(1)), wrote("fork/exec /b/other: exec format error"))), looked(foreign)),
 			cause: CauseFailed,
 		},
+		"loopback, beside a network that was made": {
+			op: but(add(plugin("p", 0, 50)), func(c *model.Call) {
+				c.NeverRun = []string{"loopback"}
+				c.Programs = &event.Programs{Looked: []string{"loopback"}, Faults: []event.Program{{Name: "loopback", Fault: event.FaultAbsent, Has: "/b"}}}
+			}),
+			cause: CauseMissing, says: `^plugin "loopback" cannot start: it is not in /b$`, remedy: `^install plugin loopback into the CNI binary directory`, report: "containerd/containerd#8419",
+		},
 		"the next plugin never ran": {
 			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin portmap did not run; its binary may be missing$`, remedy: `binary directory`, report: "containerd/containerd#8419",
 		},

@@ -29,7 +29,7 @@ type missedPath struct {
 	time time.Duration // attributed to it
 }
 
-// polledFile: a plugin, or an agent that it called, polled for a file that is missing, or for a lock file to go away.
+// polledFile: a plugin or its agent polled for a missing file, or for the end of a lock file.
 func polledFile(e *evidence) *finding {
 	var most *missedPath
 	for i := range e.spans {
@@ -52,9 +52,12 @@ func polledFile(e *evidence) *finding {
 	}
 }
 
-// polls excludes an agent's periodic looks for a file.
+// polls excludes searches in PATH, and an agent's periodic looks for a file.
 func (s *span) polls(f *model.Fact, m *model.Missing) bool {
-	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second)
+	if s.image.Searches(m) {
+		return false
+	}
+	return s.agent == nil || m.Count > 2 && m.Period(f.When) <= int64(5*time.Second) && !s.agent.Work.Shared.Searches(m)
 }
 
 func (e *evidence) runs(name string) bool {

@@ -126,6 +126,25 @@ func TestAPolledFile(t *testing.T) {
 			op:    add(seen(plugin("p", 0, 1000, ran("clang", 10, 20)), slept(from(30, 990)), tried("/opt/bin/clang", "ENOENT", 10, from(31, 910)))),
 			cause: CauseSleep, says: `slept`,
 		},
+		"where an agent searches PATH for what it runs, perhaps for others": {
+			op: calling(looked("/usr/local/bin/true", 10, from(10, 980)), func(c *model.Connection) {
+				c.Work.Shared.Children = []*model.Image{ran("true", 20, 21)}
+			}),
+			cause: CauseAgent, says: `waited for agentd at /run/a.sock$`, remedy: `^read`,
+		},
+		"where an agent searches PATH for what nobody saw it run": {
+			op:    calling(looked("/usr/local/sbin/true", 10, from(10, 980)), looked("/usr/local/bin/true", 10, from(11, 981))),
+			cause: CauseAgent, says: `waited for agentd at /run/a.sock$`, remedy: `^read`,
+		},
+		"where a plugin searches PATH": {
+			op: add(seen(plugin("p", 0, 1000), slept(from(10, 990)),
+				tried("/usr/local/sbin/true", "ENOENT", 10, from(10, 910)), tried("/usr/bin/true", "ENOENT", 10, from(11, 911)))),
+			cause: CauseSleep, says: `^980ms of 1s: plugin p slept$`,
+		},
+		"control: a program that one directory lacks": {
+			op:    calling(looked("/opt/cni/bin/multus", 10, from(10, 980)), looked("/etc/multus", 3, from(10, 400))),
+			cause: CauseMissingFile, says: `file /opt/cni/bin/multus was missing`,
+		},
 		"beside a command that works": {
 			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
 			cause: CauseCommand, says: `ran tc`,

@@ -40,8 +40,8 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		v.Says = fmt.Sprintf("%s, %s, ran %s%s, while plugin %s waited", Peer(c), d.whose(), name, times(len(d.when)), plugin)
 		return &finding{Verdict: v}
 	}
-	next, is := d.most.Fact.What.(*model.Connection)
-	if !is {
+	next := d.connection()
+	if next == nil {
 		return nil
 	}
 	last, _ := furthest(next, d.most.When)

@@ -12,8 +12,7 @@ import (
 // progress.
 //
 // An agent may have asked on several streams, all answered when the process resumes; the way back has only the last,
-// which may have begun late. So it must be halted for more than half of the whole and throughout the added time, and
-// the agent must not have been busy then.
+// which may have begun late.
 func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Connection, counts []model.Interval, when model.Interval) {
 	underWay := notWhole(steps, exchanges, counts)
 	var counting []int

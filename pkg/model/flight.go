@@ -2,7 +2,9 @@ package model
 
 import (
 	"iter"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -62,14 +64,35 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 func (im *Image) Polled() iter.Seq2[*Fact, *Missing] {
 	return func(yield func(*Fact, *Missing) bool) {
 		for f, m := range Each[*Missing](im.Facts) {
-			if !im.copes(f, m) && !yield(f, m) {
+			if !im.copes(f, m) && !im.Searches(m) && !yield(f, m) {
 				return
 			}
 		}
 	}
 }
 
-// copes reports whether the last try was by a command that succeeded at once all the same, such as mkdir -p.
+// Searches reports a search in PATH: a child has the name, or another directory of programs lacks it, too.
+func (im *Image) Searches(m *Missing) bool {
+	if m.Error == "EEXIST" {
+		return false
+	}
+	name := path.Base(m.Path)
+	if slices.ContainsFunc(im.Children, func(c *Image) bool { return c.Run == nil && c.Name == name }) {
+		return true
+	}
+	for _, other := range Each[*Missing](im.Facts) {
+		if other.Path != m.Path && path.Base(other.Path) == name && ofPrograms(other.Path) && ofPrograms(m.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+func ofPrograms(file string) bool {
+	return strings.HasSuffix(path.Dir(file), "bin")
+}
+
+// copes reports whether the last try was by a command that succeeded at once, such as mkdir -p.
 func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
 	im.walkBelow(func(c *Image) {
 		if c.Process == m.Process && c.Run == nil && c.Ended && !c.Failed() && c.End-c.Start < m.Period(f.When) {
@@ -80,15 +103,15 @@ func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
 }
 
 // Polls returns the path that a process of the run polls for at an instant; empty if there is none.
-func (im *Image) Polls(at int64) (path string) {
+func (im *Image) Polls(at int64) (file string) {
 	im.Walk(func(im *Image) {
 		for f, m := range im.Polled() {
 			if m.Lasts(f.When, at) {
-				path = m.Path
+				file = m.Path
 			}
 		}
 	})
-	return path
+	return file
 }
 
 // Connected is the first connection of a pod after its setup.

@@ -143,7 +143,7 @@ func readinessOf(o config.Options) ready.Source {
 func programsOf(o config.Options) *programs.Source {
 	ask := asking(o, readinessPatience)
 	return programs.New(programs.Node{
-		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
+		Dirs:   func(ctx context.Context) (int, []string, bool) { return doctor.PluginDirs(ctx, ask) },
 		Faults: new(doctor.Programs).Faults, LockFile: programs.LockFile,
 	})
 }

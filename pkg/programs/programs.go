@@ -1,5 +1,5 @@
-// Package programs is an event source about files of plugins: plugins that cannot be started, of which the kernel
-// leaves no other trace, and makers of lock files for which plugins poll.
+// Package programs is an event source about files of plugins: plugins that cannot be started, and makers of lock files
+// for which plugins poll.
 package programs
 
 import (
@@ -24,8 +24,8 @@ const (
 
 // Node examines the node for a Source.
 type Node struct {
-	// Dirs returns plugins' directories, and a process that sees them; none if unknown.
-	Dirs func(context.Context) (pid int, dirs []string)
+	// Dirs returns plugins' directories, a process that sees them, and whether the runtime runs loopback; none if unknown.
+	Dirs func(context.Context) (pid int, dirs []string, loopback bool)
 	// Faults returns the programs that cannot be started, in directories as pid sees them.
 	Faults func(pid int, dirs, names []string) []event.Program
 	// LockFile looks at a file as pid sees it; nil if impossible.
@@ -124,11 +124,15 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 	var known *event.Programs
 	var last event.Missing
+	var always []string
 	for {
 		select {
 		case <-s.changed:
-			pid, dirs := s.node.Dirs(ctx)
+			pid, dirs, loopback := s.node.Dirs(ctx)
 			s.found(pid, dirs...)
+			if loopback {
+				always = []string{"loopback"}
+			}
 		case <-s.wake:
 		case b := <-s.locks:
 			if b.Process != last.Process || b.Path != last.Path {
@@ -140,7 +144,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			return nil
 		}
 		s.mu.Lock()
-		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Clone(s.names)
+		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Concat(s.names, always)
 		s.mu.Unlock()
 		if len(dirs) == 0 { // unknown, and no plugin has run
 			continue

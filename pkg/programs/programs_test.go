@@ -16,7 +16,7 @@ func TestPluginsAreLookedAtWhenACallBegins(t *testing.T) {
 		var asked []string
 		var faults []event.Program
 		s := New(Node{
-			Dirs: func(context.Context) (int, []string) { return 0, nil },
+			Dirs: func(context.Context) (int, []string, bool) { return 0, nil, false },
 			Faults: func(_ int, dirs, names []string) []event.Program {
 				asked = append(append([]string{}, dirs...), names...)
 				return faults
@@ -53,6 +53,25 @@ func TestPluginsAreLookedAtWhenACallBegins(t *testing.T) {
 		synctest.Wait()
 		if len(sent) != 2 || sent[1].Of("portmap") == nil || !sent[1].Sound("bridge") || sent[1].Sound("ptp") {
 			t.Errorf("%d sent: %+v", len(sent), sent[len(sent)-1])
+		}
+	})
+}
+
+// The runtime runs loopback, which no configuration names.
+func TestLoopbackIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Node{
+			Dirs:   func(context.Context) (int, []string, bool) { return 1, []string{"/b"}, true },
+			Faults: func(int, []string, []string) []event.Program { return nil },
+		})
+		var sent []*event.Programs
+		go func() {
+			_ = s.Run(t.Context(), func(e event.Event) { sent = append(sent, e.Body.(*event.Programs)) })
+		}()
+		s.Tell(event.Event{Body: &event.Networks{Networks: []event.Network{{Plugins: []event.Plugin{{Type: "bridge"}}}}}})
+		synctest.Wait()
+		if len(sent) != 1 || !slices.Equal(sent[0].Looked, []string{"bridge", "loopback"}) {
+			t.Errorf("%+v", sent)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 	request := wrap(requestResourceSpans, wrap(resourceScopeSpans, empty))
 	var n int
 	allocated := testing.AllocsPerRun(1, func() { n, _ = spansOf(request, func(*span) {}) })
-	if n < 2_000_000 || allocated > 2*maxSpans {
+	if n < 2_000_000 || allocated > float64(n/100) { // goroutines of other tests allocate, too
 		t.Errorf("%d spans needed %v allocations", n, allocated)
 	}
 	events := make([]*tracepb.Span_Event, 10*maxEvents)

@@ -138,12 +138,12 @@ func (t *Timeline) undo(op *active.Operation) {
 	if begun {
 		call.Broken = t.pods.Broken(op.ContainerID)
 	}
-	if op.Closed != model.ClosedNext {
-		return
-	}
 	reports := t.reporting[runtime] || pid != 0 && pid == t.registered
 	nri := t.nri && !op.Unheard && reports
 	switch {
+	case begun && nri && call.Broken == nil && t.networks.lackLoopback(op):
+		call.NeverRun = []string{loopback.Plugins[0].Type}
+	case op.Closed != model.ClosedNext:
 	case !nri && call.Broken == nil && op.Commit-op.End >= undoneWithin:
 	case begun:
 		call.Undone = op.Commit

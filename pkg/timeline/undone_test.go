@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -59,6 +60,45 @@ func TestANetworkThatIsUndone(t *testing.T) {
 		for _, op := range s.tick(60_000).closed {
 			if call := op.Calls[0]; op.Kind == model.Setup && (call.Undone > 0 || call.Broken != nil) {
 				got += fmt.Sprintf("at %d, %d steps", call.Undone/ms, len(call.Broken))
+			}
+		}
+		return got
+	})
+}
+
+// A runtime that runs loopback beside the network, and cannot start it, has no sandbox although the network's plugins
+// succeeded.
+func TestLoopbackThatCannotStart(t *testing.T) {
+	absent := &event.Programs{Looked: []string{"loopback"}, Faults: []event.Program{{Name: "loopback", Fault: event.FaultAbsent}}}
+	begin := func(s *story, p *event.Programs) *story {
+		return s.at(0, &event.Registered{PID: 812}).at(0, p).plugin(100, "a", "ADD", "bridge", calledBy(812))
+	}
+	stories{
+		"settled": {func(s *story) { begin(s, absent).exit(200, "a").tick(60_000) }, "loopback"},
+		"removed": {func(s *story) {
+			begin(s, absent).exit(200, "a").plugin(400, "b", "DEL", "bridge").exit(420, "b").tick(60_000)
+		}, "loopback"},
+		"control: it can start": {func(s *story) {
+			begin(s, &event.Programs{Looked: []string{"loopback"}}).exit(200, "a").tick(60_000)
+		}, ""},
+		"control: it ran": {func(s *story) {
+			begin(s, absent).plugin(110, "l", "ADD", "loopback", on("lo")).exit(120, "l").exit(200, "a").tick(60_000)
+		}, ""},
+		"control: the sandbox runs": {func(s *story) {
+			begin(s, absent).exit(200, "a").at(300, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(60_000)
+		}, ""},
+		"control: the plugin failed": {func(s *story) { begin(s, absent).exit(200, "a", 1).tick(60_000) }, ""},
+		"control: another runtime": {func(s *story) {
+			s.at(0, &event.Registered{PID: 812}).at(0, absent).plugin(100, "a", "ADD", "bridge", calledBy(813)).exit(200, "a").tick(60_000)
+		}, ""},
+		"control: its OCI runtime failed": {func(s *story) {
+			begin(s, absent).exit(200, "a").step(300, event.StepRuntime, "create", 1).tick(60_000)
+		}, ""},
+		"control: the observation ends": {func(s *story) { begin(s, absent).exit(200, "a").tick(210).end() }, ""},
+	}.each(t, tell, func(s *story) (got string) {
+		for _, op := range s.closed {
+			for _, call := range op.Calls {
+				got += strings.Join(call.NeverRun, " ")
 			}
 		}
 		return got
