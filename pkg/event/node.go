@@ -1,5 +1,7 @@
 package event
 
+import "strings"
+
 var nodeKinds = map[string]Body{
 	"sandbox":    &Sandbox{},
 	"above":      &Above{},
@@ -36,6 +38,7 @@ type Sandbox struct {
 	PID            uint32            `json:"pid,omitempty"`  // of its first process
 	Late           int64             `json:"late,omitempty"` // ns from that start to this report, if long
 	Plugins        []Actor           `json:"nri_plugins,omitempty"`
+	Mounted        int64             `json:"netns_mounted,omitempty"` // monotonic ns
 	// Of the NRI call: a link, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
@@ -50,14 +53,18 @@ const (
 	NRIExited   AgentState = "exited"
 )
 
-// Above is a span of the runtime, reported seconds later. It is the parent of those CNI calls of a sandbox that have no
-// other parent.
+// Above is a span of the runtime, reported seconds later.
 type Above struct {
 	SandboxID string       `json:"sandbox_id"`
 	Name      string       `json:"name"`
 	Start     int64        `json:"start"` // monotonic ns
 	End       int64        `json:"end"`
 	Trace     TraceContext `json:"trace"`
+}
+
+// Whole reports a span of RunPodSandbox.
+func (a *Above) Whole() bool {
+	return a.Name == "cri.sandbox.run" || strings.HasSuffix(a.Name, "/RunPodSandbox")
 }
 
 // Runtime is the container runtime. Like Readiness and Networks, it is sent at first and after each change.

@@ -49,6 +49,7 @@ type Started struct {
 	Took        time.Duration
 	Slow        time.Duration // exceeded threshold
 	Failed      string
+	Before      []StartPart
 	Parts       []StartPart
 	Runtime     time.Duration
 	Unexplained time.Duration
@@ -67,15 +68,16 @@ type StartPart struct {
 	own      time.Duration // without Below
 }
 
-// Start judges a sandbox's start after its network setup. The longest part is the cause.
+// Start judges a sandbox's start beside its network setup.
 func (o Options) Start(s model.Start) Started {
-	j := Started{Took: time.Duration(s.To - s.From)}
-	at, before := s.Network, "the network was set up"
+	begin, before := beforeNetwork(&s)
+	j := Started{Took: time.Duration(s.To - begin), Before: before}
+	at, last := s.Network, "the network was set up"
 	idle := func(until int64, next string) {
 		switch d := time.Duration(until - at); {
 		case d >= leastGap:
 			j.Runtime += d
-			j.Parts = append(j.Parts, gap(&s, at, until, before, next))
+			j.Parts = append(j.Parts, gap(&s, at, until, last, next))
 		case d > 0:
 			j.Unexplained += d
 		}
@@ -83,12 +85,12 @@ func (o Options) Start(s model.Start) Started {
 	for _, p := range startParts(&s) {
 		idle(p.From, p.Name)
 		if p.To > at {
-			at, before = p.To, p.Name
+			at, last = p.To, p.Name
 		}
 		j.Parts = append(j.Parts, p)
 	}
 	idle(s.To, "NRI reported the sandbox")
-	if beside := time.Duration(s.To - s.Network); o.Call > 0 && beside > o.Call {
+	if beside := time.Duration(s.To - s.Network + s.From - begin); o.Call > 0 && beside > o.Call {
 		j.Slow = o.Call
 	} else if s.Sandbox != nil && s.Sandbox.Late > 0 {
 		j.Slow = event.LateReport
@@ -98,7 +100,7 @@ func (o Options) Start(s model.Start) Started {
 		return j
 	}
 	var most StartPart
-	for _, p := range shares(j.Parts) {
+	for _, p := range shares(slices.Concat(j.Before, j.Parts)) {
 		if p.own > most.own {
 			most = p
 		}
@@ -108,6 +110,24 @@ func (o Options) Start(s model.Start) Started {
 		j.Verdict.Says += fmt.Sprintf("; CNI took %s", text.Round(time.Duration(s.Network-s.From)))
 	}
 	return j
+}
+
+func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
+	const asked = "it was asked for the sandbox"
+	begin = s.From
+	add := func(since int64, name, says string) {
+		if since != 0 && since < begin {
+			p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says}
+			parts, begin = slices.Insert(parts, 0, p), since
+		}
+	}
+	since := "it mounted the network namespace"
+	if s.Mounted == s.Asked {
+		since = asked
+	}
+	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since)
+	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked)
+	return begin, parts
 }
 
 func (p StartPart) verdict(of time.Duration) *Verdict {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +88,35 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 			}
 			harness.Equal(t, j.Verdict.Says, c.says, "verdict")
 			harness.Equal(t, j.Verdict.Cause, c.cause, "cause")
+		})
+	}
+}
+
+func TestWhatComesBeforeTheNetwork(t *testing.T) {
+	shim, start := stepOf(event.StepShim, "shim-v2", 3500, 3540), stepOf(event.StepRuntime, "start", 3540, 3600)
+	for name, c := range map[string]struct {
+		asked, mounted int64
+		parts, says    string
+	}{
+		"unknown":              {0, 0, "", ""},
+		"since the mount":      {0, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it mounted the network namespace; CNI took 99ms"},
+		"of known begin":       {100, 3300, "make network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms"},
+		"of known begin alone": {400, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms"},
+		"without a time":       {3400, 3400, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := model.Start{Request: model.RunPodSandbox, Asked: c.asked * ms, Mounted: c.mounted * ms, From: 3400 * ms, Network: 3499 * ms, To: 3600 * ms, Steps: []model.Step{shim, start}}
+			j := Options{Thresholds: Thresholds{Call: 2 * time.Second}}.Start(s)
+			parts := ""
+			for _, p := range j.Before {
+				parts += fmt.Sprintf("%s %d-%d;", p.Name, p.From/ms, p.To/ms)
+			}
+			harness.Equal(t, parts, c.parts)
+			if j.Verdict == nil {
+				j.Verdict = &Verdict{}
+			}
+			harness.Equal(t, j.Verdict.Says, c.says, "verdict")
+			harness.Equal(t, j.Runtime+j.Unexplained, time.Millisecond, "without a program, after the network")
 		})
 	}
 }

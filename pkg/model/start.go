@@ -7,6 +7,8 @@ import "github.com/cniscope/cniscope/pkg/event"
 type Start struct {
 	Flight
 	Request  string
+	Asked    int64  // by the runtime's span, or 0
+	Mounted  int64  // network namespace, or 0
 	From     int64  // of the setup
 	Network  int64  // end of the last plugin
 	To       int64  // the latest of Network, the programs and Reported

@@ -1,8 +1,10 @@
 package nri
 
 import (
+	"os"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -25,4 +27,11 @@ func TestAPluginThatWasCalledBeforeTheFirstLook(t *testing.T) {
 		all := l.end([]Other{other}, aliveOther, leastLooks)
 		harness.Equal(t, all[0].State, c.want, name)
 	}
+}
+
+func TestWhenANamespaceWasMounted(t *testing.T) {
+	if at := mounted(uint32(os.Getpid())); at == 0 || at > clock.Monotonic() {
+		t.Errorf("%d, not before now", at)
+	}
+	harness.Equal(t, mounted(0), 0, "of no process")
 }

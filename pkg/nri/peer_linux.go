@@ -84,10 +84,21 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	if !is {
 		return
 	}
+	s.Mounted = mounted(s.PID)
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
 	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
 	}
+}
+
+// The runtime's mount keeps the inode and its time.
+func mounted(pid uint32) int64 {
+	at, err := procfs.Opened(int(pid), "net")
+	if err != nil {
+		return 0
+	}
+	mono, wall := clock.Anchor()
+	return mono - (wall - at.UnixNano())
 }
 
 func aliveOther(o Other) bool { return procfs.Alive(int(o.PID), o.Start) }

@@ -16,7 +16,7 @@ const (
 	startRest = time.Second     // without another program
 )
 
-// starts joins a sandbox's programs with its network setup and with NRI's report. Programs may come before the setup.
+// starts joins a sandbox's programs with its network setup and with NRI's report.
 type starts struct {
 	limit int
 	known map[string]*start // by sandbox
@@ -71,6 +71,19 @@ func (all *starts) leave(now int64, op *active.Operation) {
 	s := all.of(now, op.ContainerID)
 	s.Flight, s.From, s.Network = op.Flight(call, call.Runs[0], op.Runtime), op.Start, op.End
 	s.closed = true
+	for _, c := range op.Calls {
+		s.From = min(s.From, c.Start)
+	}
+	for _, a := range op.Aboves {
+		all.Above(a)
+	}
+}
+
+// Above notes when a start was requested.
+func (all *starts) Above(a *event.Above) {
+	if s := all.known[a.SandboxID]; s != nil && a.Whole() && (s.Asked == 0 || a.Start < s.Asked) {
+		s.Asked = a.Start
+	}
 }
 
 func (all *starts) drop(op model.Key) {
@@ -80,7 +93,7 @@ func (all *starts) drop(op model.Key) {
 }
 
 // finish ends starts that failed or are reported, and those that NRI does not report once they rest.
-func (all *starts) finish(now int64, of func(string) *Sandbox) {
+func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbox) {
 	for id, s := range all.known {
 		told := of(id)
 		reported := told != nil && told.Ran
@@ -88,7 +101,10 @@ func (all *starts) finish(now int64, of func(string) *Sandbox) {
 		case now-s.since > int64(startMost):
 		case !s.closed:
 			continue
-		case s.bad, s.began && reported, reported && len(s.Steps) == 0:
+		case s.bad:
+		case reported && s.Asked == 0 && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
+			continue
+		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
 			if !s.began || now-s.last < int64(startRest) {
 				continue
@@ -122,8 +138,15 @@ func (s *start) end(told *Sandbox) model.Start {
 	slices.SortStableFunc(s.Steps, func(a, b model.Step) int { return cmp.Compare(a.Started, b.Started) })
 	s.To = max(s.Network, s.last)
 	if told != nil && told.Ran {
-		s.Reported, s.Sandbox = told.Since, told.first
+		s.Reported, s.Sandbox, s.Mounted = told.Since, told.first, told.first.Mounted
 		s.To = max(s.To, told.Since)
+	}
+	before := func(at int64) bool { return at != 0 && at <= s.From && s.From-at < int64(startMost) }
+	if !before(s.Asked) {
+		s.Asked = 0
+	}
+	if s.Mounted = max(s.Mounted, s.Asked); !before(s.Mounted) {
+		s.Mounted = s.Asked
 	}
 	return s.Start
 }

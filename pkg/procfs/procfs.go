@@ -145,6 +145,15 @@ func Namespace(pid int, kind string) (inode uint32, err error) {
 	return namespace(path(pid, "ns/"+kind))
 }
 
+// Opened returns when an open or mounted namespace was first opened.
+func Opened(pid int, kind string) (at time.Time, err error) {
+	info, err := os.Stat(path(pid, "ns/"+kind))
+	if err != nil {
+		return at, err
+	}
+	return info.ModTime(), nil
+}
+
 // OwnNamespace is Namespace for this process, in any PID namespace.
 func OwnNamespace(kind string) (inode uint32, err error) { return namespace("/proc/self/ns/" + kind) }
 

@@ -23,8 +23,7 @@ var (
 )
 
 // sandboxOf returns the sandbox whose network a span may cover, or "". Spans nest: the request, `cri.sandbox.run`
-// (2.3), `cni.setup_pod_network` (2.3). A call gets the narrowest that contains it; the DEL after a failed ADD gets
-// an outer one.
+// (2.3), `cni.setup_pod_network` (2.3).
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":

@@ -198,7 +198,6 @@ func TestSpansThatComeTooLateAreCounted(t *testing.T) {
 	}
 }
 
-// Waiting operations must leave room for others, and hostile spans must not fill memory.
 func TestWaitingIsBounded(t *testing.T) {
 	s := relayed(t)
 	for i := range 100 {

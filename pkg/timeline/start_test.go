@@ -76,3 +76,38 @@ func TestTheStartOfASandbox(t *testing.T) {
 		"of a sandbox without a call": {func(s *story) { s.step(80, event.StepShim, "", 0).tick(400_000) }, ""},
 	}.each(t, tell, starts)
 }
+
+func TestWhenTheRuntimeBeganAStart(t *testing.T) {
+	begins := func(s *story) string {
+		says := ""
+		for _, st := range s.line.Pods().Started() {
+			says += fmt.Sprintf("asked %d mounted %d from %d;", st.Asked/ms, st.Mounted/ms, st.From/ms)
+		}
+		return says
+	}
+	network := func(s *story) *story {
+		return s.plugin(1000, "p", "ADD", "bridge").exit(1050, "p").step(1080, event.StepShim, "", 0).step(1140, event.StepRuntime, "start", 0)
+	}
+	report := func(s *story, mounted int64) *story {
+		return s.at(1150, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1", Mounted: mounted * ms}).tick(1160).tick(1170)
+	}
+	stories{
+		"the namespace was mounted":                {func(s *story) { report(network(s), 900) }, "asked 0 mounted 900 from 1000;"},
+		"mounted by a clock that was set":          {func(s *story) { report(network(s), 1001) }, "asked 0 mounted 0 from 1000;"},
+		"one that is older than a runtime's start": {func(s *story) { report(network(s), -299_001) }, "asked 0 mounted 0 from 1000;"},
+	}.each(t, tell, begins)
+	stories{
+		"the runtime's narrowest span comes first, its widest last": {func(s *story) {
+			report(network(s), 900).span(5000, "cni.setup_pod_network", 950, 1060).tick(5001).span(5002, "cri.sandbox.run", 700, 1160).
+				span(5002, "runtime.v1.RuntimeService/RunPodSandbox", 699, 1161).tick(5010)
+		}, "asked 699 mounted 900 from 1000;"},
+		"the widest alone": {func(s *story) {
+			report(network(s), 0).span(5000, "runtime.v1.RuntimeService/RunPodSandbox", 699, 1161).tick(5010)
+		}, "asked 699 mounted 699 from 1000;"},
+		"a tick of the kernel's clock early": {func(s *story) {
+			report(network(s), 698).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
+		}, "asked 700 mounted 700 from 1000;"},
+		"another request":     {func(s *story) { report(network(s), 900).span(5000, "StopPodSandbox", 699, 1161).tick(8149) }, ""},
+		"no span in its time": {func(s *story) { report(network(s), 900).tick(8170).tick(8171).tick(8172) }, "asked 0 mounted 900 from 1000;"},
+	}.each(t, relayed, begins)
+}

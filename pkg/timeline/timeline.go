@@ -203,6 +203,7 @@ func (t *Timeline) unheard() {
 }
 
 func (t *Timeline) above(a *event.Above) []*model.Operation {
+	t.pods.Above(a)
 	found := false
 	for _, op := range t.open {
 		if op.ContainerID == a.SandboxID && op.Vouched() && len(op.Aboves) < abovesMax {
@@ -253,7 +254,7 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 		t.pods.Expire(now)
 	}
 	t.pods.ExpireSandboxes(now)
-	t.pods.Finish(now)
+	t.pods.Finish(now, t.options.Wait)
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 

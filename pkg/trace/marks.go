@@ -63,6 +63,9 @@ func (b *Builder) Start(s model.Start, j judge.Started) Trace {
 	if j.Failed != "" {
 		fail(outer, j.Failed, string(j.Verdict.Cause))
 	}
+	for _, p := range j.Before {
+		w.span(where, b.ids.span(where.trace, "part "+p.Name, p.From), p.Name, p.From, p.To, attr.KindStep)
+	}
 	for _, p := range j.Parts {
 		id := b.ids.span(where.trace, "part "+p.Name, p.From)
 		if p.Step == nil {
