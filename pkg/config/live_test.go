@@ -25,13 +25,13 @@ type scene struct {
 	dir, file string
 	live      *Live
 	applied   chan Options
-	log       *logText
+	log       harness.Log
 }
 
 func newScene(t *testing.T, text string) *scene {
 	t.Helper()
 	dir := t.TempDir()
-	s := &scene{T: t, dir: dir, file: filepath.Join(dir, "cniscope.toml"), applied: make(chan Options, 16), log: &logText{changed: make(chan struct{}, 1)}}
+	s := &scene{T: t, dir: dir, file: filepath.Join(dir, "cniscope.toml"), applied: make(chan Options, 16)}
 	s.write(text)
 	return s
 }
@@ -58,7 +58,7 @@ func (s *scene) run() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.live.Run(ctx, slog.New(slog.NewTextHandler(s.log, nil)), func(o Options) { s.applied <- o })
+		s.live.Run(ctx, slog.New(slog.NewTextHandler(&s.log, nil)), func(o Options) { s.applied <- o })
 	}()
 	s.live.Reload()
 	s.Cleanup(func() { cancel(); <-done })
@@ -87,43 +87,14 @@ func (s *scene) next() Options {
 	case o := <-s.applied:
 		return o
 	case <-time.After(patience):
-		s.Fatalf("nothing was applied; the log:\n%s", s.log)
+		s.Fatalf("nothing was applied; the log:\n%s", s.log.String())
 		return Options{}
 	}
 }
 
 func (s *scene) says(text string) {
 	s.Helper()
-	give := time.After(patience)
-	for !strings.Contains(s.log.String(), text) {
-		select {
-		case <-s.log.changed:
-		case <-give:
-			s.Fatalf("the log does not say %q:\n%s", text, s.log)
-		}
-	}
-}
-
-type logText struct {
-	mu      sync.Mutex
-	text    strings.Builder
-	changed chan struct{}
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	harness.Eventually(s, func() error { return harness.Contains(s.log.String(), text) })
 }
 
 func TestAChangedFileIsApplied(t *testing.T) {

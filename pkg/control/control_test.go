@@ -50,6 +50,21 @@ func TestCallsAndTheNodeArePassedOn(t *testing.T) {
 	harness.DeepEqual(t, told, node)
 }
 
+func TestTheRemedyOfAHangingStep(t *testing.T) {
+	harness.Equal(t, Call{PID: 7, State: "T"}.Remedy(), "run kill -CONT 7")
+	harness.Equal(t, Call{PID: 7, State: "D"}.Remedy(),
+		"run cat /proc/7/stack, and fix the mount, disk or program that process 7 waits for")
+}
+
+func TestATableNamesTheAgentThatIsAsked(t *testing.T) {
+	c := Call{Namespace: "shop", Pod: "web-0", Command: "ADD", PID: 7, State: "S", Waits: "do_poll", Asks: "/run/a.sock"}
+	c.Plugin, c.Runs, c.IfName, c.Age, c.Running = "p", "p", "eth0", time.Minute, time.Second
+	harness.Equal(t, Table([]Call{c}, []string{"n1"}), `
+NODE  POD         CALL      PLUGIN  AGE   RUNS  PID  FOR  STATE  WAITS IN
+n1    shop/web-0  ADD eth0  p       1m0s  p     7    1s   S      an agent at /run/a.sock
+`[1:])
+}
+
 func TestARecordingIsAStream(t *testing.T) {
 	ended := make(chan struct{})
 	c := serving(t, Handlers{ReadHandlers: ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {

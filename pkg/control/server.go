@@ -3,17 +3,21 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/serve"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Call is a CNI call in progress.
@@ -42,12 +46,40 @@ type Call struct {
 	Verdict string `json:"verdict,omitempty"`
 }
 
-// Hangs returns Verdict as a line.
-func (c Call) Hangs() string {
-	if c.Verdict == "" {
-		return ""
+// Remedy is that of Verdict.
+func (c Call) Remedy() string {
+	if c.State == "T" {
+		return fmt.Sprintf("run kill -CONT %d", c.PID)
 	}
-	return fmt.Sprintf("%s: %s\n", c.OfPod(), c.Verdict)
+	return fmt.Sprintf("run cat /proc/%d/stack, and fix the mount, disk or program that process %[1]d waits for", c.PID)
+}
+
+// Table puts nodes before calls.
+func Table(calls []Call, nodes []string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	if nodes != nil {
+		fmt.Fprint(w, "NODE\t")
+	}
+	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
+	for i, c := range calls {
+		if nodes != nil {
+			fmt.Fprint(w, nodes[i]+"\t")
+		}
+		waits := cmp.Or(c.Polls, c.Waits)
+		if c.Asks != "" && c.Polls == "" {
+			waits = cmp.Or(c.Agent, "an agent") + " at " + c.Asks
+		}
+		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, waits)
+	}
+	_ = w.Flush() // into b
+	for _, c := range calls {
+		if c.Verdict != "" {
+			fmt.Fprintf(&b, "%s: %s\n", c.OfPod(), c.Verdict)
+		}
+	}
+	return b.String()
 }
 
 // OfPod adds a known pod to Command.

@@ -19,12 +19,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				continue
 			}
 			if c.Verdict != "" {
-				remedy := fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack", int(c.PID))
-				if c.State == "T" {
-					remedy = fact.Sayf("run kill -CONT %d", int(c.PID))
-				}
 				found = append(found, Finding{
-					Level: Problem, Summary: fact.Sayf("%s hangs: %s", c.OfPod(), c.Verdict), Remedy: []string{remedy},
+					Level: Problem, Summary: fact.Sayf("%s hangs: %s", c.OfPod(), c.Verdict), Remedy: []string{c.Remedy()},
 				})
 				continue
 			}

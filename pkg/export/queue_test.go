@@ -2,14 +2,9 @@ package export
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
@@ -63,64 +58,12 @@ func enqueue(t *testing.T, q *Queue, names ...string) {
 	}
 }
 
-// gate is an exporter whose exports wait for an answer.
-type gate struct {
-	arrived chan []string // span names of each export
-	answer  chan error
-	down    chan struct{}
-}
-
-func newGate() *gate {
-	return &gate{make(chan []string), make(chan error), make(chan struct{})}
-}
-
-func (g *gate) Send(ctx context.Context, operations [][]byte) error {
-	var all tracepb.TracesData
-	if err := proto.Unmarshal(slices.Concat(operations...), &all); err != nil {
-		return err
-	}
-	var names []string
-	for _, rs := range all.ResourceSpans {
-		names = append(names, rs.GetScopeSpans()[0].GetSpans()[0].GetName())
-	}
-	select {
-	case g.arrived <- names:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-g.answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
-
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
-	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})
+	q := newOTLPQueue(t, harness.Address(t), queue.Options{Bytes: 100 << 20})
 	if offer(q, strings.Repeat("x", queue.MaxItem)) || offer(q, "\xff") {
 		t.Error("taken")
 	}
 	if s := q.Stats(); s.Dropped[queue.TooLarge] != 1 || s.Dropped[queue.Invalid] != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
-}
-
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

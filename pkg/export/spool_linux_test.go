@@ -1,7 +1,6 @@
 package export
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,9 +23,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
+func newSpool(t *testing.T, dir string) *spool.Spool {
 	t.Helper()
-	s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour}))(t)
+	s := harness.Must(spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -101,41 +100,6 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	}
 }
 
-// An operation that the spool removes during a request counts once, as sent or as lost.
-func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
-	for name, end := range map[string]struct {
-		answer func(g *gate, q *Queue)
-		sent   uint64
-	}{
-		"arrived": {func(g *gate, _ *Queue) { g.answer <- nil }, 10},
-		"failed":  {func(g *gate, _ *Queue) { g.answer <- errors.New("not now") }, 0},
-		"refused": {func(g *gate, _ *Queue) { g.answer <- &queue.RejectedError{Err: errors.New("no")} }, 0},
-		"cut off": {func(_ *gate, q *Queue) { _, _ = q.Close(done()) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, g := newSpool(t, t.TempDir(), 64<<10), newGate()
-			q := newQueue(t, nil, queue.Options{Items: 200, Spool: s})
-			long := strings.Repeat("x", 1000)
-			for i := range 10 {
-				enqueue(t, q, fmt.Sprintf("%03d%s", i, long))
-			}
-			stored(t, q, 10)
-			size := s.Stats().Bytes / 10
-			q.SetSender(g)
-			<-g.arrived
-			for i := range 190 {
-				enqueue(t, q, fmt.Sprintf("%03d%s", 10+i, long))
-			}
-			stored(t, q, 200)
-			end.answer(g, q)
-			harness.Until(t, "each counts once", func() bool {
-				s := q.Stats()
-				return s.Sent == end.sent && s.Sent+s.Lost()+uint64(s.Spool.Waiting/size) == 200
-			})
-		})
-	}
-}
-
 func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 	addr, dir := harness.Address(t), t.TempDir()
 	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
@@ -168,7 +132,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 		t.Skipf("a full disk cannot be made here: mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	var log logText
+	var log harness.Log
 	addr := harness.Address(t)
 	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	const all = 200
@@ -231,20 +195,5 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 			}
 			harness.Equal(t, len(slices.Compact(sorted(c))), int(s.Sent), "arrived once")
 		})
-	}
-}
-
-func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
-	g := newGate()
-	q := newQueue(t, g, queue.Options{Spool: newSpool(t, t.TempDir())})
-	harness.Check(t, q.Spool.Close())
-	enqueue(t, q, "a")
-	harness.EqualSlices(t, <-g.arrived, []string{"a"})
-	g.answer <- errors.New("not now")
-	<-g.arrived
-	g.answer <- nil
-	harness.Until(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
-	if s := q.Stats(); s.Unspooled != 1 || s.Lost() != 0 {
-		t.Errorf("%+v", s)
 	}
 }

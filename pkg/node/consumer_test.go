@@ -72,7 +72,7 @@ func (f fixed) Run(_ context.Context, sink event.Sink) error {
 func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 	const room = 64
 	events, operations := recorded(t)
-	var text buffer
+	var text harness.Log
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	n := &node{
 		log: log, pipeline: settings.Of(config.Default(), "boot", "test").Pipeline("boot"), opening: opening{},
@@ -115,7 +115,7 @@ func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 
 // The end of a node does not wait for a consumer that blocks, and names it.
 func TestAConsumerThatBlocksAtTheEndIsNamed(t *testing.T) {
-	var text buffer
+	var text harness.Log
 	c := consumers{log: slog.New(slog.NewTextHandler(&text, nil)), lost: map[string]*lost{}}
 	release := make(chan struct{})
 	defer close(release)

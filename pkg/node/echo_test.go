@@ -1,11 +1,9 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -18,24 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
-
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
 
 func TestAnEndpointThatRepeatsTheCredentialsIsNotQuoted(t *testing.T) {
 	const token = "Xq7CanaryTokenZ9t4421"
@@ -53,7 +33,7 @@ socket = "`+t.TempDir()+`/none.sock"
 [nri]
 enabled = false
 `)))(t)
-	said := &buffer{}
+	said := &harness.Log{}
 	clean := func(what, text string) {
 		t.Helper()
 		for way := range spelled.Ways() {

@@ -31,18 +31,15 @@ func underWay(flights []model.Flight) []control.Call {
 	return calls
 }
 
-func inRemoval(steps []removal.Step) (calls []control.Call) {
-	for _, s := range steps {
-		c := control.Call{
-			Command: s.Command(), Plugin: s.Name, Age: s.Age, Runs: s.Runs, PID: uint32(s.PID), Running: s.Running,
-			State: s.State, Waits: s.Waits, Verdict: s.Says(),
-		}
-		if of := s.Sandbox; of != nil {
-			c.Namespace, c.Pod, c.ContainerID = of.Pod.Namespace, of.Pod.Name, of.ID
-		}
-		calls = append(calls, c)
+func inRemoval(s removal.Step) control.Call {
+	c := control.Call{
+		Command: s.Command(), Plugin: s.Name, Age: s.Age, Runs: s.Runs, PID: uint32(s.PID), Running: s.Running,
+		State: s.State, Waits: s.Waits, Verdict: s.Says(),
 	}
-	return calls
+	if of := s.Sandbox; of != nil {
+		c.Namespace, c.Pod, c.ContainerID = of.Pod.Namespace, of.Pod.Name, of.ID
+	}
+	return c
 }
 
 func (n *node) removals(runtime int) []removal.Step {
@@ -78,12 +75,13 @@ func (n *node) watchRemovals(ctx context.Context, hung time.Duration, runtime fu
 }
 
 func (n *node) hangs(s removal.Step) {
+	c := inRemoval(s)
 	l := control.Line{
-		Time: time.Now(), Command: s.Command(), Duration: s.Age, Result: control.Hung, Cause: string(s.Cause),
-		Verdict: s.Says(), Remedy: s.Remedy(), Certain: true,
+		Time: time.Now(), Command: c.Command, Duration: c.Age, Result: control.Hung, Cause: string(s.Cause),
+		Verdict: c.Verdict, Remedy: c.Remedy(), Certain: true, Namespace: c.Namespace, Pod: c.Pod, Sandbox: c.ContainerID,
 	}
-	if of := s.Sandbox; of != nil {
-		l.Namespace, l.Pod, l.PodUID, l.Sandbox = of.Pod.Namespace, of.Pod.Name, of.Pod.UID, of.ID
+	if s.Sandbox != nil {
+		l.PodUID = s.Sandbox.Pod.UID
 	}
 	n.history.Add(l)
 	n.log.Warn("sandbox step hangs", "pod", strings.Trim(l.Namespace+"/"+l.Pod, "/"), "node", n.name, "step", l.Command,

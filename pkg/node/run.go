@@ -256,7 +256,11 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	handlers := control.Handlers{
 		ReadHandlers: control.ReadHandlers{
 			Calls: func() []control.Call {
-				return append(underWay(n.inFlight()), inRemoval(n.removals(sources.runtime()))...)
+				calls := underWay(n.inFlight())
+				for _, s := range n.removals(sources.runtime()) {
+					calls = append(calls, inRemoval(s))
+				}
+				return calls
 			},
 			Node: func() control.Node {
 				return control.Node{

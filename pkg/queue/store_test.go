@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -83,4 +84,57 @@ func TestAPositionThatIsNotSavedIsLogged(t *testing.T) {
 		harness.Equal(t, goesOn(q).Sent, 1, "sent")
 	})
 	harness.Says(t, log.String(), `level=WARN msg="spool position not saved, a restart may export twice"`)
+}
+
+// An item that the spool removes during a request counts once, as sent or as lost.
+func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
+	for name, end := range map[string]struct {
+		answer func(g *gate, q *Queue)
+		sent   uint64
+	}{
+		"arrived": {func(g *gate, _ *Queue) { g.answer <- nil }, 10},
+		"failed":  {func(g *gate, _ *Queue) { g.answer <- errors.New("not now") }, 0},
+		"refused": {func(g *gate, _ *Queue) { g.answer <- &RejectedError{Err: errors.New("no")} }, 0},
+		"cut off": {func(_ *gate, q *Queue) { _, _ = q.Close(over()) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 10, MaxAge: time.Hour}))(t)
+			defer s.Close()
+			story(t, nil, Options{Items: 200, Spool: s}, func(t *testing.T, q *Queue) {
+				g, long := newGate(), strings.Repeat("x", 1000)
+				fill := func(from, to int) {
+					for i := from; i < to; i++ {
+						add(t, q, fmt.Sprintf("%03d%s", i, long))
+					}
+					harness.Equal(t, goesOn(q).Spooled, uint64(to), "spooled")
+				}
+				fill(0, 10)
+				size := s.Stats().Bytes / 10
+				q.SetSender(g)
+				<-g.arrived
+				fill(10, 200)
+				end.answer(g, q)
+				if s := goesOn(q); s.Sent != end.sent || s.Sent+s.Lost()+uint64(s.Spool.Waiting/size) != 200 {
+					t.Errorf("%+v, spool %+v", s, s.Spool)
+				}
+			})
+		})
+	}
+}
+
+func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
+	s := harness.Must(spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MaxAge: time.Hour}))(t)
+	story(t, nil, Options{Spool: s}, func(t *testing.T, q *Queue) {
+		g := newGate()
+		q.SetSender(g)
+		harness.Check(t, s.Close())
+		add(t, q, "a")
+		harness.EqualSlices(t, <-g.arrived, []string{"a"})
+		g.answer <- errors.New("not now")
+		<-g.arrived
+		g.answer <- nil
+		if s := goesOn(q); s.Sent != 1 || s.Unspooled != 1 || s.Lost() != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
 }

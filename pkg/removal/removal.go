@@ -2,7 +2,6 @@
 package removal
 
 import (
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -61,14 +60,6 @@ func (s Step) Command() string {
 
 // Key identifies a step.
 func (s Step) Key() string { return strconv.Itoa(s.PID) + " " + s.key }
-
-// Remedy returns an imperative.
-func (s Step) Remedy() string {
-	if s.stopped() {
-		return fmt.Sprintf("run kill -CONT %d", s.PID)
-	}
-	return fmt.Sprintf("run cat /proc/%d/stack, and fix the mount, disk or program that process %[1]d waits for", s.PID)
-}
 
 // Watch is safe for concurrent use.
 type Watch struct {

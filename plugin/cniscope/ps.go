@@ -1,18 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func psCmd() *cobra.Command {
@@ -62,21 +58,6 @@ func list(out io.Writer, calls []control.Call) error {
 		_, err := fmt.Fprintln(out, "no CNI call is in progress")
 		return err
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
-	for _, c := range calls {
-		waits := cmp.Or(c.Polls, c.Waits)
-		if c.Asks != "" && c.Polls == "" {
-			waits = cmp.Or(c.Agent, "an agent") + " at " + c.Asks
-		}
-		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
-			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, waits)
-	}
-	_ = w.Flush() // into b
-	for _, c := range calls {
-		b.WriteString(c.Hangs())
-	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, control.Table(calls, nil))
 	return err
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 func psCmd(o *options) *cobra.Command {
@@ -98,20 +95,11 @@ func (d psDocument) text(out io.Writer, about string) error {
 		_, err := fmt.Fprintf(out, "no CNI call is in progress on %s (%s)\n", digest.Count(d.Nodes.Answered, "node"), about)
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s in progress on %s (%s)\n", digest.Count(len(d.Calls), "CNI call"),
-		digest.Count(d.Nodes.Answered, "node"), about)
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tPOD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
-	for _, c := range d.Calls {
-		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName,
-			c.Plugin,
-			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
+	calls, nodes := make([]control.Call, len(d.Calls)), make([]string, len(d.Calls))
+	for i, c := range d.Calls {
+		calls[i], nodes[i] = c.Call, c.Node
 	}
-	_ = w.Flush() // into b
-	for _, c := range d.Calls {
-		b.WriteString(c.Hangs())
-	}
-	_, err := io.WriteString(out, b.String())
+	_, err := fmt.Fprintf(out, "%s in progress on %s (%s)\n%s", digest.Count(len(calls), "CNI call"),
+		digest.Count(d.Nodes.Answered, "node"), about, control.Table(calls, nodes))
 	return err
 }

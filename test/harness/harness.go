@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -106,6 +107,24 @@ func Until(t testing.TB, what string, holds func() bool) {
 		}
 		return never
 	})
+}
+
+// Log is a text that may be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // Contains returns an error that shows text unless it contains what.

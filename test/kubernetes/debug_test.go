@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -68,27 +67,10 @@ type debugging struct {
 	*cluster
 	cmd      *exec.Cmd
 	dir      string
-	out, err safe
+	out, err harness.Log
 	began    time.Time
 	ended    chan error
 	loaded   scope.BPF // of its cniscope
-}
-
-type safe struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safe) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safe) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func (c *cluster) debug(arguments ...string) *debugging {
@@ -118,7 +100,7 @@ func (c *cluster) debug(arguments ...string) *debugging {
 	return d
 }
 
-func (d *debugging) until(s *safe, text string) {
+func (d *debugging) until(s *harness.Log, text string) {
 	d.Helper()
 	harness.Eventually(d, func() error {
 		if strings.Contains(s.String(), text) {
