@@ -551,8 +551,8 @@ func ofClusterNetworks() []KnownFailure {
 			"", `failed to acquire deletion queue: failed to acquire lock`,
 			"run fuser -v /run/cilium/deleteQueue/lockfile: cilium-agent holds the lock until it has started; if its " +
 				"start hangs, read its log",
-			"fuser -v /run/cilium/deleteQueue/lockfile", "", "", "cilium/cilium#42074", "failed to acquire deletion queue: failed to " +
-				"acquire lock: context deadline exceeded",
+			"fuser -v /run/cilium/deleteQueue/lockfile", "", "", "cilium/cilium#42074", "failed to acquire deletion queue: " +
+				"failed to acquire lock: context deadline exceeded",
 		},
 		{
 			"", `Cilium API client timeout exceeded`,

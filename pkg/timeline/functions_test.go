@@ -39,6 +39,9 @@ func TestFunctionsOfAgentsAndPlugins(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "bridge")
 	s.dial(1, 1, "b", "one", "").at(2, &event.Accept{Socket: "one", Agent: event.Actor{Process: "a", PID: 44, Name: "agentd"}})
+	for i, cpu := range []int64{10, 30, 50} {
+		s.at(int64(100*(i+1)), &event.Agent{Process: "a", CPU: cpu * ms})
+	}
 	s.hangUp(900, "b", "one")
 	s.at(950, &event.Agent{Process: "a", Socket: "one", Stack: of("main.allocate"), Shared: true})
 	s.at(990, &event.Agent{Process: "b", Since: 1, Stack: of("main.cmdAdd")}).exit(1000, "b").tick(20000)
@@ -47,6 +50,7 @@ func TestFunctionsOfAgentsAndPlugins(t *testing.T) {
 	harness.Equal(t, run.In[0].Function, "main.cmdAdd")
 	for _, c := range model.Each[*model.Connection](run.Facts) {
 		harness.Equal(t, c.Work.Stack[0].Function, "main.allocate")
+		harness.Equal(t, c.Work.CPU, 40*ms, "since the first sample")
 		harness.Equal(t, c.Work.Perhaps, true, "another call may have been in it")
 	}
 }

@@ -147,6 +147,9 @@ func draw(ops []*model.Operation) string {
 		for _, why := range op.Partial {
 			line += "; partial: " + why
 		}
+		if op.Lost != 0 {
+			line += fmt.Sprintf(", %d", op.Lost)
+		}
 		all = append(all, line)
 		for _, c := range op.Calls {
 			line := fmt.Sprintf("  %s %s %d-%d", c.Command, c.IfName, c.Start/ms, c.End/ms)

@@ -301,9 +301,9 @@ teardown c1 2005-2008: settled
 					at(1, &event.Lost{Source: "probe", Reason: "ring full", Count: 3, Process: "b"}).exit(2, "b").tick(1500).
 					at(1501, &event.Lost{Source: "probe", Reason: "ring full", Count: 1}).exit(1502, "o").tick(4000)
 			},
-			`setup c1 0-2: settled; partial: lost events: ring full
+			`setup c1 0-2: settled; partial: lost events: ring full, 3
   ADD eth0 0-2: bridge ADD 0-2
-setup c2 0-1502: settled; partial: lost events: ring full
+setup c2 0-1502: settled; partial: lost events: ring full, 1
   ADD eth0 0-1502: bridge ADD 0-1502`,
 		},
 		"what a run lost is said though its first process is over": {
@@ -311,7 +311,7 @@ setup c2 0-1502: settled; partial: lost events: ring full
 				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).exit(2, "b").exit(2, "o").
 					at(3, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "b"}).tick(4000)
 			},
-			`setup c1 0-2: settled; partial: lost events: over its quota
+			`setup c1 0-2: settled; partial: lost events: over its quota, 3
   ADD eth0 0-2: bridge ADD 0-2
 setup c2 0-2: settled
   ADD eth0 0-2: bridge ADD 0-2`,
@@ -333,7 +333,7 @@ setup c2 0-2: settled
 			},
 			`setup c2 0-3: settled
   ADD eth0 0-3: bridge ADD 0-3
-setup c1 2-3: settled; partial: lost events: over quota
+setup c1 2-3: settled; partial: lost events: over quota, 3
   ADD eth0 2-3: bridge ADD 2-3`,
 		},
 		"what a server is told to have lost before its call has been read touches that": {
@@ -342,7 +342,7 @@ setup c1 2-3: settled; partial: lost events: over quota
 					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "a"}).
 					calls(1, "b", "k").exit(3, "b").calls(10, "o", "l").exit(11, "o").tick(4000)
 			},
-			`setup c1 0-3: settled; partial: lost events: over quota
+			`setup c1 0-3: settled; partial: lost events: over quota, 3
   ADD eth0 0-3: bridge ADD 0-3
 setup c2 0-11: settled
   ADD eth0 0-11: bridge ADD 0-11`,
@@ -353,7 +353,7 @@ setup c2 0-11: settled
 					at(2, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "a"}).exit(3, "b").exit(3, "o").
 					tick(4000)
 			},
-			`setup c1 0-3: settled; partial: lost events: over its quota
+			`setup c1 0-3: settled; partial: lost events: over its quota, 3
   ADD eth0 0-3: bridge ADD 0-3
 setup c2 0-3: settled
   ADD eth0 0-3: bridge ADD 0-3`,

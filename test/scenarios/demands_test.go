@@ -40,6 +40,15 @@ func beingWritten(name string) func(*scene, rig.Net) func() {
 	}
 }
 
+// without takes a plugin out of the directory.
+func without(name string) func(*scene, rig.Net) func() {
+	return func(s *scene, _ rig.Net) func() {
+		path := filepath.Join(s.rig.CNIBinDir(), name)
+		harness.Check(s.T, os.Rename(path, path+".away"))
+		return func() { harness.Check(s.T, os.Rename(path+".away", path)) }
+	}
+}
+
 // Cases of public reports without another scenario, each with a control.
 func TestDemands(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
@@ -56,6 +65,9 @@ func TestDemands(t *testing.T) {
 	}, {
 		name: "text file busy", control: []rig.Plugin{rig.Bridge(), rig.Test("written")}, before: beingWritten("written"), fails: true,
 		cause: "runtime", says: `^plugin written did not run, though its program can start`,
+	}, {
+		name: "no loopback", control: []rig.Plugin{rig.Bridge()}, before: without("loopback"), fails: true,
+		cause: "missing_plugin", says: `^plugin "loopback" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := *s

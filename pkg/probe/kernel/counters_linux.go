@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counters reads the programs' counters from mapped memory. The library would unmap it only at a garbage collection.
+// The library would unmap them at a garbage collection.
 type counters struct {
 	mu     sync.Mutex
 	mapped []byte
