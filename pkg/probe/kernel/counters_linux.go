@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The library would unmap them at a garbage collection.
+// The library unmaps at a garbage collection.
 type counters struct {
 	mu     sync.Mutex
 	mapped []byte
