@@ -125,21 +125,13 @@ func (t *Timeline) undo(op *active.Operation) {
 	if call == nil || !op.Began.Anchored() {
 		return
 	}
-	runtime, pid := call.Runs[0].Parent, call.Runs[0].ParentPID
-	if op.Running && len(t.reporting) < runtimesMax {
-		t.reporting[runtime] = true
-	}
-	if op.Running || op.Lost > 0 {
-		return
-	}
-	if slices.ContainsFunc(op.Calls, unsuccessful) {
+	nri := t.nriReports(op, call.Runs[0])
+	if op.Running || op.Lost > 0 || slices.ContainsFunc(op.Calls, unsuccessful) {
 		return
 	}
 	if begun {
 		call.Broken = t.pods.Broken(op.ContainerID)
 	}
-	reports := t.reporting[runtime] || pid != 0 && pid == t.registered
-	nri := t.nri && !op.Unheard && reports
 	switch {
 	case begun && nri && call.Broken == nil && t.networks.lackLoopback(op):
 		call.NeverRun = []string{loopback.Plugins[0].Type}
@@ -150,6 +142,14 @@ func (t *Timeline) undo(op *active.Operation) {
 	default:
 		call.NeverRun = t.networks.unbegun(call)
 	}
+}
+
+func (t *Timeline) nriReports(op *active.Operation, run *model.Image) bool {
+	if op.Running && len(t.reporting) < runtimesMax {
+		t.reporting[run.Parent] = true
+	}
+	reports := t.reporting[run.Parent] || run.ParentPID != 0 && run.ParentPID == t.registered
+	return t.nri && !op.Unheard && reports
 }
 
 func unsuccessful(c *model.Call) bool {

@@ -83,7 +83,7 @@ func startCniscope(more string) (*running, error) {
 
 // observed waits until cniscope observes calls for the nth time.
 func (r *running) observed(n int) error {
-	for strings.Count(r.said.String(), "observing CNI calls") < n {
+	for strings.Count(r.said.String(), `msg="observing `) < n {
 		select {
 		case err := <-r.ended:
 			return fmt.Errorf("it ended: %w: %s", err, r.said.String())
