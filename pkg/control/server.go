@@ -48,8 +48,11 @@ type Call struct {
 
 // Remedy is that of Verdict.
 func (c Call) Remedy() string {
-	if c.State == "T" {
+	switch c.State {
+	case "T":
 		return fmt.Sprintf("run kill -CONT %d", c.PID)
+	case "t":
+		return fmt.Sprintf("detach the debugger: TracerPid in /proc/%d/status", c.PID)
 	}
 	return fmt.Sprintf("run cat /proc/%d/stack, and fix the mount, disk or program that process %[1]d waits for", c.PID)
 }

@@ -33,7 +33,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.is(attr.EndUnseenKey), "end not seen")
 	remark(n.is(attr.UnidentifiedKey), "gone before it was looked at")
 	remark(n.is(attr.InFlightAtStartKey), "running before cniscope")
-	remark(n.withoutGaps() != "", n.withoutGaps())
+	remark(n.covered() != "", n.covered())
 	remark(n.endings() != "", n.endings())
 	remark(n.series(), "the longest "+text.Round(n.longest()).String())
 	return all

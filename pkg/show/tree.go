@@ -23,7 +23,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// Spans folded into it, here (same) or before export, and their time without gaps.
+	// Spans folded into it, here (same) or before export, and their time without gaps or sum.
 	count int
 	same  []*node
 	total time.Duration
@@ -139,11 +139,15 @@ func (n *node) rowName() string {
 	return n.Name
 }
 
-func (n *node) withoutGaps() string {
-	if n.count > 1 && n.total < n.took()*9/10 {
-		return "without gaps " + text.Round(n.total).String()
+func (n *node) covered() string {
+	switch total := text.Round(n.total); {
+	case n.count <= 1 || n.took()*9/10 <= n.total && n.total <= n.took():
+		return ""
+	case n.series(): // its spans may have overlapped
+		return fmt.Sprintf("sum %s", total)
+	default:
+		return fmt.Sprintf("without gaps %s", total)
 	}
-	return ""
 }
 
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }

@@ -107,12 +107,12 @@ func TestShowFoldsOnRequest(t *testing.T) {
 	for _, c := range []struct {
 		fold bool
 		want string
-	}{{false, "netlink NFT_MSG_DELCHAIN"}, {true, "without gaps 64.3ms  exit 1, exit 4  the longest 12.8ms"}} {
+	}{{false, "netlink NFT_MSG_DELCHAIN"}, {true, "sum 64.3ms  exit 1, exit 4  the longest 12.8ms"}} {
 		var out bytes.Buffer
 		t.Setenv("COLUMNS", "160")
 		o := showOptions{format: "text", color: "never", all: true, fold: c.fold, pod: "shop/web-0"}
 		harness.Check(t, showFile(t.Context(), &out, io.Discard, recordings+"/three-pods.rec", o))
-		for _, other := range []string{"netlink NFT_MSG_DELCHAIN", "without gaps 64.3ms  exit 1, exit 4  the longest 12.8ms"} {
+		for _, other := range []string{"netlink NFT_MSG_DELCHAIN", "sum 64.3ms  exit 1, exit 4  the longest 12.8ms"} {
 			if is := bytes.Contains(out.Bytes(), []byte(other)); is != (other == c.want) {
 				t.Errorf("--fold-commands %t: %q is in it: %t\n%s", c.fold, other, is, out.String())
 			}
