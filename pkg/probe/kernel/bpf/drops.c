@@ -116,6 +116,9 @@ struct flow {
 	__be16 port;
 	__u16 protocol;
 };
+struct ends {
+	struct flow e[2];
+};
 struct drop {
 	__u64 pod, place;
 	__u32 reason;
@@ -181,12 +184,18 @@ int BPF_PROG(on_again, struct sock *sk)
 	return 0;
 }
 
+/* The verifier examines a global function once, not for each state of its callers. Addresses are numbers to it. */
+
 /* Both ends; false if neither TCP nor DNS. */
-static __always_inline bool ends_at(void *at, struct flow e[2])
+__noinline int ends_at(__u64 at, struct ends *ends)
 {
 	__u32 h[10] = {};
+	struct flow *e;
 
-	bpf_probe_read_kernel(h, sizeof(h), at);
+	if (!ends)
+		return 0;
+	e = ends->e;
+	bpf_probe_read_kernel(h, sizeof(h), (void *)at);
 	if ((h[0] >> 4 & 15) == 4) {
 		e[0].address[2] = e[1].address[2] = 0xffff0000;
 		__builtin_memcpy(&e[0].address[3], &h[3], 4);
@@ -200,8 +209,8 @@ static __always_inline bool ends_at(void *at, struct flow e[2])
 		at += sizeof(h);
 	}
 	e[1].protocol = e[0].protocol;
-	bpf_probe_read_kernel(&e[0].port, 2, at);
-	bpf_probe_read_kernel(&e[1].port, 2, at + 2);
+	bpf_probe_read_kernel(&e[0].port, 2, (void *)at);
+	bpf_probe_read_kernel(&e[1].port, 2, (void *)at + 2);
 	return e[0].protocol == IPPROTO_TCP || (e[0].protocol == IPPROTO_UDP && (e[0].port == DNS || e[1].port == DNS));
 }
 
@@ -212,24 +221,29 @@ static __always_inline void mapped(__u32 a[4], const void *ipv4)
 	__builtin_memcpy(&a[3], ipv4, 4);
 }
 
-/* The asker and the neighbor. */
-static __always_inline bool asks(void *at, struct flow e[2], bool *reply)
+/* The asker and the neighbor: 1 of a question, 2 of a reply. */
+__noinline int asks(__u64 at, struct ends *ends)
 {
 	__u8 h[64] = {};
+	struct flow *e;
+	bool reply;
 
-	bpf_probe_read_kernel(h, sizeof(h), at);
+	if (!ends)
+		return 0;
+	e = ends->e;
+	bpf_probe_read_kernel(h, sizeof(h), (void *)at);
 	if (h[1] == 1 && h[2] == 8 && !h[3] && h[4] == 6 && h[5] == 4 && !h[6]) {
-		*reply = h[7] == 2;
-		mapped(e[0].address, *reply ? h + 24 : h + 14);
-		mapped(e[1].address, *reply ? h + 14 : h + 24);
-		return e[0].address[3] && (*reply || h[7] == 1);
+		reply = h[7] == 2;
+		mapped(e[0].address, reply ? h + 24 : h + 14);
+		mapped(e[1].address, reply ? h + 14 : h + 24);
+		return e[0].address[3] && (reply || h[7] == 1) ? 1 + reply : 0;
 	}
 	if (h[0] >> 4 != 6 || h[6] != IPPROTO_ICMPV6 || (h[40] != SOLICITATION && h[40] != ADVERTISEMENT))
-		return false;
-	*reply = h[40] == ADVERTISEMENT;
-	__builtin_memcpy(e[0].address, *reply ? h + 24 : h + 8, 16);
+		return 0;
+	reply = h[40] == ADVERTISEMENT;
+	__builtin_memcpy(e[0].address, reply ? h + 24 : h + 8, 16);
 	__builtin_memcpy(e[1].address, h + 48, 16);
-	return e[0].address[3];
+	return e[0].address[3] ? 1 + reply : 0;
 }
 
 static __always_inline void note_next(__u32 next[4], struct sk_buff___dropped *skb, const __u32 to[4])
@@ -250,10 +264,11 @@ static __always_inline void note_next(__u32 next[4], struct sk_buff___dropped *s
 		__builtin_memcpy(next, to, 16);
 }
 
-static __always_inline void note_rules(struct net___nf *net, struct ruled of)
+__noinline int note_rules(__u64 at_net, __u64 pod, __u64 six)
 {
+	struct net___nf *net = (void *)at_net;
+	struct ruled of = {pod, six};
 	struct rules *all = bpf_map_lookup_elem(&rules, &of);
-	bool six = of.six;
 
 	if (!all) {
 		bpf_map_update_elem(&rules, &of, (void *)&unruled, BPF_NOEXIST);
@@ -293,6 +308,7 @@ static __always_inline void note_rules(struct net___nf *net, struct ruled of)
 			bpf_probe_read_kernel_str(r->table, sizeof(r->table), at);
 		}
 	}
+	return 0;
 }
 
 static __always_inline void note_program(struct seen *s, struct bpf_prog___dropped *p)
@@ -360,8 +376,10 @@ static __always_inline bool has_program(struct net_device___programs *dev)
 }
 
 /* Programs may take ARP without a drop. */
-static __always_inline __u32 guarded(struct net_device___programs *dev)
+__noinline int guarded(__u64 at_dev)
 {
+	struct net_device___programs *dev = (void *)at_dev;
+
 	for (int depth = 0; dev && depth < 4; depth++) {
 		struct list_head *lower = (void *)dev + bpf_core_field_offset(dev->adj_list.lower), *first;
 		__u32 kind = 0;
@@ -399,25 +417,26 @@ int BPF_PROG(on_drop, struct sk_buff___dropped *skb, void *place)
 	struct net_device *dev = BPF_CORE_READ(skb, dev);
 	struct net *net = dev ? BPF_CORE_READ(dev, nd_net.net) : BPF_CORE_READ(skb, sk, __sk_common.skc_net.net);
 	struct drop d = {.place = (__u64)place, .reason = has_reason ? ctx[2] : 0};
-	void *header = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header), *data = BPF_CORE_READ(skb, data) + 14;
+	__u64 header = (__u64)BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
+	__u64 data = (__u64)BPF_CORE_READ(skb, data) + 14, *pod = 0, node = 0;
+	struct ends ends = {};
+	struct flow *e = ends.e, end;
 	struct seen *s;
-	struct flow e[2] = {}, end;
-	__u64 *pod = 0, node = 0;
-	bool reply = false;
+	int asked = 0;
 	struct pod *p;
 
 	/* XDP for skbs leaves a stale network_header, and data at the Ethernet header. */
-	if (ends_at(header, e) || ends_at(data, e)) {
+	if (ends_at(header, &ends) || ends_at(data, &ends)) {
 		for (int i = 0; i < 2 && !pod; i++) {
 			end = e[i];
 			end.port = end.protocol == IPPROTO_UDP ? 0 : end.port;
 			pod = bpf_map_lookup_elem(&flows, &end);
 			d.back = i;
 		}
-	} else if (asks(header, e, &reply) || asks(data, e, &reply)) {
-		pod = asker(e, d.reason <= unspecified || d.reason == by_xdp || BPF_CORE_READ(skb, skb_iif), reply, &node);
+	} else if ((asked = asks(header, &ends)) || (asked = asks(data, &ends))) {
+		d.back = asked == 2;
+		pod = asker(e, d.reason <= unspecified || d.reason == by_xdp || BPF_CORE_READ(skb, skb_iif), d.back, &node);
 		__builtin_memcpy(d.neighbor, e[1].address, 16);
-		d.back = reply;
 	}
 	p = pod ? bpf_map_lookup_elem(&pods, pod) : 0;
 	if (!p)
@@ -436,13 +455,13 @@ int BPF_PROG(on_drop, struct sk_buff___dropped *skb, void *place)
 		s = bpf_map_lookup_elem(&drops, &d);
 		if (!s)
 			return 0;
-		s->other = e[!d.back];
+		s->other = e[d.back ? 0 : 1];
 		bpf_get_stack(ctx, s->stack, sizeof(s->stack), 0);
 		note_programs(s, (void *)dev, d.reason);
 		if (!has_reason || d.reason == by_netfilter)
-			note_rules((void *)net, (struct ruled){d.inside ? d.pod : 0, e[0].address[0] || e[0].address[2] != 0xffff0000});
+			note_rules((__u64)net, d.inside ? d.pod : 0, e[0].address[0] || e[0].address[2] != 0xffff0000);
 		note_next(s->next, skb, e[1].address);
-		s->guarded = guarded((void *)dev);
+		s->guarded = guarded((__u64)dev);
 		s->began = bpf_ktime_get_ns();
 	}
 	if (s) {
