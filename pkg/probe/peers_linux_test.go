@@ -291,6 +291,9 @@ func TestWhyAConnectionCameToNothing(t *testing.T) {
 	for address, failed := range want {
 		harness.Equal(t, got[address], failed, address)
 	}
+	if t.Failed() {
+		t.Log(printed(o, all[*event.Connect](o)), printed(o, all[*event.Lost](o)))
+	}
 }
 
 // examined reports whether the reader looked at the call when its listener should have accepted, 50 ms after it.
