@@ -149,7 +149,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		if len(dirs) == 0 { // unknown, and no plugin has run
 			continue
 		}
-		if now := (&event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names)}); !reflect.DeepEqual(now, known) {
+		now := &event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names), Loopback: len(always) > 0}
+		if !reflect.DeepEqual(now, known) {
 			known = now
 			sink(source.Now(now))
 		}

@@ -70,7 +70,7 @@ func TestLoopbackIsLookedAt(t *testing.T) {
 		}()
 		s.Tell(event.Event{Body: &event.Networks{Networks: []event.Network{{Plugins: []event.Plugin{{Type: "bridge"}}}}}})
 		synctest.Wait()
-		if len(sent) != 1 || !slices.Equal(sent[0].Looked, []string{"bridge", "loopback"}) {
+		if len(sent) != 1 || !sent[0].Loopback || !slices.Equal(sent[0].Looked, []string{"bridge", "loopback"}) {
 			t.Errorf("%+v", sent)
 		}
 	})
