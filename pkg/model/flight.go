@@ -24,7 +24,7 @@ type Flight struct {
 	// Asks is the address of Name's open connection, Agent the process there, Asked its start (monotonic ns).
 	Asks, Agent string
 	Asked       int64
-	// Polls is the path that a process of the plugin run polls for; empty if there is none.
+	// Polls is the path that a process of the plugin run polls for, or empty.
 	Polls string
 	Start int64
 	// Operation, Trace and First identify its operation.
@@ -105,7 +105,7 @@ func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
 	return copes
 }
 
-// Polls returns the path that a process of the run polls for at an instant; empty if there is none.
+// Polls returns the path that a process of the run polls for at an instant, or empty.
 func (im *Image) Polls(at int64) (file string) {
 	im.Walk(func(im *Image) {
 		for f, m := range im.Polled() {

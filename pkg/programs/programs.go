@@ -18,7 +18,7 @@ import (
 
 const (
 	pace = 200 * time.Millisecond
-	// dirsMax bounds remembered directories; a node has one or two.
+	// dirsMax bounds directories; a node has one or two.
 	dirsMax = 8
 )
 
