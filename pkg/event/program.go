@@ -22,9 +22,11 @@ const (
 
 // Programs reports which plugins cannot be started.
 type Programs struct {
-	// Names of the examined plugins.
+	// Examined plugins.
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`
+	// The runtime runs loopback.
+	Loopback bool `json:"loopback,omitempty"`
 }
 
 // Sound reports whether a plugin was examined and can be started.

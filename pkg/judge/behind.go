@@ -75,7 +75,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	return b
 }
 
-// dropPolls uncounts short exchanges with one peer that pauses separate: a timer may have started them.
+// dropPolls uncounts short exchanges with one peer that a timer may have started.
 func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Interval) {
 	peers := map[string][]int{}
 	for i, c := range exchanges {
@@ -98,8 +98,11 @@ func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Inter
 	}
 }
 
-// sporadic reports whether neither one of some intervals nor all, with others, fill their span.
+// sporadic reports whether intervals began regularly, and neither one nor all, with others, fill their span.
 func sporadic(some, others []model.Interval) bool {
+	if !regular(some) {
+		return false
+	}
 	span, longest := some[0], int64(0)
 	for _, at := range some {
 		span = model.Interval{Start: min(span.Start, at.Start), End: max(span.End, at.End)}
@@ -109,6 +112,18 @@ func sporadic(some, others []model.Interval) bool {
 	all.join()
 	took := span.Took()
 	return longest <= took/2 && float64(all.within(span)) < enough*float64(took)
+}
+
+func regular(some []model.Interval) bool {
+	var starts, pauses []int64
+	for _, at := range some {
+		starts = append(starts, at.Start)
+	}
+	slices.Sort(starts)
+	for i := 1; i < len(starts); i++ {
+		pauses = append(pauses, starts[i]-starts[i-1])
+	}
+	return len(pauses) >= 3 && 2*slices.Max(pauses) <= 3*slices.Min(pauses)
 }
 
 // readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that end where an unasked

@@ -133,6 +133,15 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
 			cause: CausePeer, says: `^580ms of 1s: plugin p waited for dbd \(2 times\), through agentd$`,
 		},
+		"twice, after a pause": {
+			op:    calling(did(waits("dbd", from(10, 400)), waits("dbd", from(620, 980)))),
+			cause: CausePeer, says: `^750ms of 1s: plugin p waited for dbd \(2 times\), through agentd$`,
+		},
+		"again and again, after longer and longer pauses": {
+			op: calling(did(waits("dbd", from(10, 180)), waits("dbd", from(190, 360)), waits("dbd", from(400, 570)),
+				waits("dbd", from(800, 980)))),
+			cause: CausePeer, says: `^690ms of 1s: plugin p waited for dbd \(4 times\), through agentd$`,
+		},
 		"control: one that a timer of the agent polls": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(150, 250)...)),
 			cause: CauseAgent, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock$`, remedy: `^read agentd's log`,
@@ -235,6 +244,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 				}
 			}),
 			cause: CauseAgent, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock$`, remedy: `^read agentd's log`,
+		},
+		"control: for several calls, twice": {
+			op: calling(was(event.AgentIdle, "", from(0, 990)), others(7, waits("dbd", from(10, 400)), from(10, 400)),
+				others(7, waits("dbd", from(620, 980)), from(620, 980))),
+			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd for 750ms$`,
 		},
 		"control: for several calls, and stopped for less than half of the call": {
 			op:    calling(others(7, waits("dbd", from(10, 480), stopped(10, 480)), from(10, 480))),

@@ -362,16 +362,16 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `failed to get network .* cached result: .*(unexpected end of JSON input|invalid character)`,
-			"run find /var/lib/cni/results -size 0 -delete: these files of an interrupted ADD are empty, and fail every " +
-				"DEL of their sandboxes",
-			"find /var/lib/cni/results -size 0", "", "", "containerd/containerd#8197", `failed to get network "pods" ` +
+			"remove the files that grep -raL '}$' /var/lib/cni/results lists: an interrupted ADD left them empty or cut " +
+				"off, and they fail every DEL of their sandboxes",
+			"grep -raL '}$' /var/lib/cni/results", "", "", "containerd/containerd#8197", `failed to get network "pods" ` +
 				`cached result: decoding version from network config: unexpected end of JSON input`,
 		},
 		{
-			"flannel", `failed to parse netconf: unexpected end of JSON input`,
-			"run find /var/lib/cni/flannel -size 0 -delete: these files of an interrupted ADD are empty, and fail every " +
-				"DEL of their sandboxes",
-			"find /var/lib/cni/flannel -size 0", "", "", "flannel-io/flannel#1662", "failed to parse netconf: " +
+			"flannel", `failed to parse netconf: (unexpected end of JSON input|invalid character)`,
+			"remove the files that grep -raL '}$' /var/lib/cni/flannel lists: an interrupted ADD left them empty or cut " +
+				"off, and they fail every DEL of their sandboxes",
+			"grep -raL '}$' /var/lib/cni/flannel", "", "", "flannel-io/flannel#1662", "failed to parse netconf: " +
 				"unexpected end of JSON input",
 		},
 		{

@@ -57,6 +57,41 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 	}
 }
 
+// The remedy for damaged files of an ADD lists those that are empty, full of NUL, or cut off, and no others.
+func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
+	const cut = `{"kind":"cniCacheV1","result":{"cniVersion":"1.0.0"`
+	found := 0
+	for _, k := range KnownFailures() {
+		if !strings.Contains(k.Remedy, "interrupted ADD") {
+			continue
+		}
+		found++
+		pattern, dir, is := strings.Cut(strings.TrimPrefix(k.Look, "grep -raL '"), "' /")
+		if !is || !strings.Contains(k.Remedy, k.Look+" lists") {
+			t.Fatalf("look at %q: %s", k.Look, k.Remedy)
+		}
+		sound := regexp.MustCompile(pattern) // of a file without line feeds
+		for content, want := range map[string]bool{
+			"": false, "\x00\x00": false, cut: false, cut + "}}": true, cut + "}}\x00\x00": false,
+		} {
+			if sound.MatchString(content) != want {
+				t.Errorf("%s: %q is listed: %v", dir, content, want)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d such failures, not 2", found)
+	}
+	if got := recall("p", `failed to get network "pods" cached result: decoding version from network config: `+
+		`invalid character '\x00' looking for beginning of value`); got == nil || !strings.Contains(got.Remedy, "/cni/results") {
+		t.Errorf("a file full of NUL is taken for %+v", got)
+	}
+	if got := recall("flannel", `failed to parse netconf: invalid character '\x00' looking for beginning of value`); got == nil ||
+		!strings.Contains(got.Remedy, "/cni/flannel") {
+		t.Errorf("flannel's file full of NUL is taken for %+v", got)
+	}
+}
+
 // Of a message of a known failure, redaction takes only ids of others, addresses of memory, patterns and queries.
 func TestKnownFailuresLeaveWhole(t *testing.T) {
 	foreign := regexp.MustCompile(`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|\?timeout=\w+|: 1021994$|30\.000000|"kernel\.shmmax"|ffffff00`)

@@ -145,6 +145,21 @@ func TestAPolledFile(t *testing.T) {
 			op:    calling(looked("/opt/cni/bin/multus", 10, from(10, 980)), looked("/etc/multus", 3, from(10, 400))),
 			cause: CauseMissingFile, says: `file /opt/cni/bin/multus was missing`,
 		},
+		"control: a delegated plugin that two directories of CNI_PATH lack": {
+			op: calling(looked("/opt/cni/bin/multus", 10, from(10, 980)),
+				looked("/home/kubernetes/bin/multus", 10, from(11, 981))),
+			cause: CauseMissingFile, says: `file /home/kubernetes/bin/multus was missing`,
+		},
+		"control: the directory of the plugin itself": {
+			op: add(seen(plugin("p", 0, 1000), func(im *model.Image) { im.File = "/home/kubernetes/bin/p" }, slept(from(10, 990)),
+				tried("/home/kubernetes/bin/next", "ENOENT", 10, from(10, 910)), tried("/srv/bin/next", "ENOENT", 10, from(11, 911)))),
+			cause: CauseMissingFile, says: `file /srv/bin/next was missing`,
+		},
+		"control: directories that only end like those of programs": {
+			op: add(seen(plugin("p", 0, 1000), slept(from(10, 990)),
+				tried("/run/robin/ready", "ENOENT", 10, from(10, 910)), tried("/srv/bin/ready", "ENOENT", 10, from(11, 911)))),
+			cause: CauseMissingFile, says: `file /srv/bin/ready was missing`,
+		},
 		"beside a command that works": {
 			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
 			cause: CauseCommand, says: `ran tc`,

@@ -24,7 +24,7 @@ type Flight struct {
 	// Asks is the address of Name's open connection, Agent the process there, Asked its start (monotonic ns).
 	Asks, Agent string
 	Asked       int64
-	// Polls is the path that a process of the plugin run polls for; empty if there is none.
+	// Polls is the path that a process of the plugin run polls for, or empty.
 	Polls string
 	Start int64
 	// Operation, Trace and First identify its operation.
@@ -71,7 +71,7 @@ func (im *Image) Polled() iter.Seq2[*Fact, *Missing] {
 	}
 }
 
-// Searches reports a search in PATH: a child has the name, or another directory of programs lacks it, too.
+// Searches reports a search in PATH: a child has the name, or another directory of programs lacks it.
 func (im *Image) Searches(m *Missing) bool {
 	if m.Error == "EEXIST" {
 		return false
@@ -81,15 +81,18 @@ func (im *Image) Searches(m *Missing) bool {
 		return true
 	}
 	for _, other := range Each[*Missing](im.Facts) {
-		if other.Path != m.Path && path.Base(other.Path) == name && ofPrograms(other.Path) && ofPrograms(m.Path) {
+		if other.Path != m.Path && path.Base(other.Path) == name && im.inPATH(other.Path) && im.inPATH(m.Path) {
 			return true
 		}
 	}
 	return false
 }
 
-func ofPrograms(file string) bool {
-	return strings.HasSuffix(path.Dir(file), "bin")
+// inPATH excludes plugins' directories.
+func (im *Image) inPATH(file string) bool {
+	dir := path.Dir(file)
+	plugins := strings.Contains(dir, "cni") || im.Run != nil && dir == path.Dir(im.File)
+	return !plugins && (path.Base(dir) == "bin" || path.Base(dir) == "sbin")
 }
 
 // copes reports whether the last try was by a command that succeeded at once, such as mkdir -p.
@@ -102,7 +105,7 @@ func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
 	return copes
 }
 
-// Polls returns the path that a process of the run polls for at an instant; empty if there is none.
+// Polls returns the path that a process of the run polls for at an instant, or empty.
 func (im *Image) Polls(at int64) (file string) {
 	im.Walk(func(im *Image) {
 		for f, m := range im.Polled() {

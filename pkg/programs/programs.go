@@ -18,13 +18,13 @@ import (
 
 const (
 	pace = 200 * time.Millisecond
-	// dirsMax bounds remembered directories; a node has one or two.
+	// dirsMax bounds directories; a node has one or two.
 	dirsMax = 8
 )
 
 // Node examines the node for a Source.
 type Node struct {
-	// Dirs returns plugins' directories, a process that sees them, and whether the runtime runs loopback; none if unknown.
+	// Dirs returns plugins' directories, none if unknown, a process that sees them, and whether the runtime runs loopback.
 	Dirs func(context.Context) (pid int, dirs []string, loopback bool)
 	// Faults returns the programs that cannot be started, in directories as pid sees them.
 	Faults func(pid int, dirs, names []string) []event.Program
@@ -35,7 +35,7 @@ type Node struct {
 // Source is run once. Pass other sources' events to Tell.
 type Source struct {
 	node          Node
-	changed, wake chan struct{}       // networks changed; a call began
+	changed, wake chan struct{}       // networks or runtime changed; a call began
 	locks         chan *event.Missing // that plugins and agents poll for
 	patience      procfs.Patience     // a lock file may be on a mount that hangs
 
@@ -68,6 +68,8 @@ func (s *Source) Tell(e event.Event) {
 		s.mu.Lock()
 		s.names = plugins(b.Networks)
 		s.mu.Unlock()
+	case *event.Registered, *event.Runtime:
+		wake = s.changed
 	case *event.Exec:
 		if !b.Root || !b.InPath || b.Call == nil || !b.Caller.Anchored() {
 			return
@@ -124,16 +126,24 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 	var known *event.Programs
 	var last event.Missing
-	var always []string
+	loopback, again := false, false
+	ask := func() (answered bool) {
+		pid, dirs, needs := s.node.Dirs(ctx)
+		s.found(pid, dirs...)
+		if answered = len(dirs) > 0; answered {
+			loopback = needs
+		}
+		return answered
+	}
 	for {
 		select {
 		case <-s.changed:
-			pid, dirs, loopback := s.node.Dirs(ctx)
-			s.found(pid, dirs...)
-			if loopback {
-				always = []string{"loopback"}
-			}
+			again = !ask()
 		case <-s.wake:
+			if again {
+				again = false
+				ask()
+			}
 		case b := <-s.locks:
 			if b.Process != last.Process || b.Path != last.Path {
 				last = *b
@@ -144,12 +154,16 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			return nil
 		}
 		s.mu.Lock()
-		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Concat(s.names, always)
+		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Clone(s.names)
 		s.mu.Unlock()
+		if loopback && !slices.Contains(names, "loopback") {
+			names = append(names, "loopback")
+		}
 		if len(dirs) == 0 { // unknown, and no plugin has run
 			continue
 		}
-		if now := (&event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names)}); !reflect.DeepEqual(now, known) {
+		now := &event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names), Loopback: loopback}
+		if !reflect.DeepEqual(now, known) {
 			known = now
 			sink(source.Now(now))
 		}
@@ -166,7 +180,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// lockFile looks as the process that polls, which may have files and PIDs of its own.
+// lockFile looks as the process that polls, which may have its own files and PIDs.
 func (s *Source) lockFile(b *event.Missing, sink event.Sink) {
 	if b.PID == 0 || s.node.LockFile == nil {
 		return

@@ -64,9 +64,10 @@ func (n *networks) unbegun(lo *model.Call) []string {
 	return chain(all[0], "ADD")
 }
 
-// lackLoopback reports whether loopback, which runs beside every network, could not start.
+// lackLoopback reports whether the runtime's loopback could not start.
 func (n *networks) lackLoopback(op *active.Operation) bool {
-	return n.programs.Of(loopback.Plugins[0].Type) != nil && (op.Closed == model.ClosedSettled || op.Closed == model.ClosedNext) &&
+	return n.programs.Of(loopback.Plugins[0].Type) != nil && n.programs.Loopback &&
+		(op.Closed == model.ClosedSettled || op.Closed == model.ClosedNext) &&
 		!slices.ContainsFunc(op.Calls, func(c *model.Call) bool { return c.IfName == "lo" })
 }
 

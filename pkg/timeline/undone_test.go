@@ -69,7 +69,10 @@ func TestANetworkThatIsUndone(t *testing.T) {
 // A runtime that runs loopback beside the network, and cannot start it, has no sandbox although the network's plugins
 // succeeded.
 func TestLoopbackThatCannotStart(t *testing.T) {
-	absent := &event.Programs{Looked: []string{"loopback"}, Faults: []event.Program{{Name: "loopback", Fault: event.FaultAbsent}}}
+	absent := &event.Programs{
+		Looked: []string{"loopback"}, Faults: []event.Program{{Name: "loopback", Fault: event.FaultAbsent}}, Loopback: true,
+	}
+	unneeded := &event.Programs{Looked: absent.Looked, Faults: absent.Faults}
 	begin := func(s *story, p *event.Programs) *story {
 		return s.at(0, &event.Registered{PID: 812}).at(0, p).plugin(100, "a", "ADD", "bridge", calledBy(812))
 	}
@@ -80,6 +83,10 @@ func TestLoopbackThatCannotStart(t *testing.T) {
 		}, "loopback"},
 		"control: it can start": {func(s *story) {
 			begin(s, &event.Programs{Looked: []string{"loopback"}}).exit(200, "a").tick(60_000)
+		}, ""},
+		"control: only a file names it, settled": {func(s *story) { begin(s, unneeded).exit(200, "a").tick(60_000) }, ""},
+		"control: only a file names it, removed": {func(s *story) {
+			begin(s, unneeded).exit(200, "a").plugin(400, "b", "DEL", "bridge").exit(420, "b").tick(60_000)
 		}, ""},
 		"control: it ran": {func(s *story) {
 			begin(s, absent).plugin(110, "l", "ADD", "loopback", on("lo")).exit(120, "l").exit(200, "a").tick(60_000)
