@@ -97,8 +97,7 @@ func mounted(pid uint32) int64 {
 	if err != nil {
 		return 0
 	}
-	mono, wall := clock.Anchor()
-	return mono - (wall - at.UnixNano())
+	return at.UnixNano()
 }
 
 func aliveOther(o Other) bool { return procfs.Alive(int(o.PID), o.Start) }

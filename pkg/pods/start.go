@@ -16,11 +16,12 @@ const (
 	startRest = time.Second     // without another program
 )
 
-// starts joins a sandbox's programs with its network setup and with NRI's report.
+// starts joins a sandbox's programs, network setup and NRI's report.
 type starts struct {
 	limit int
 	known map[string]*start // by sandbox
 	over  []model.Start
+	doubt int64
 }
 
 type start struct {
@@ -86,13 +87,16 @@ func (all *starts) Above(a *event.Above) {
 	}
 }
 
+// Doubt notes a step of the wall clock.
+func (all *starts) Doubt(now int64) { all.doubt = now }
+
 func (all *starts) drop(op model.Key) {
 	if s := all.known[op.ContainerID]; s != nil && s.Operation == op {
 		s.Dropped = true
 	}
 }
 
-// finish ends starts that failed or are reported, and those that NRI does not report once they rest.
+// finish ends starts that failed, are reported, or rest.
 func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbox) {
 	for id, s := range all.known {
 		told := of(id)
@@ -112,7 +116,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		}
 		delete(all.known, id)
 		if s.closed && (len(s.Steps) > 0 || reported && told.first.Late > 0) {
-			all.over = append(all.over, s.end(told))
+			all.over = append(all.over, s.end(told, all.doubt))
 		}
 	}
 }
@@ -134,14 +138,17 @@ func (all *starts) Ends(now int64, s *event.Sandbox, node Node) {
 	all.over = append(all.over, e)
 }
 
-func (s *start) end(told *Sandbox) model.Start {
+func (s *start) end(told *Sandbox, doubt int64) model.Start {
 	slices.SortStableFunc(s.Steps, func(a, b model.Step) int { return cmp.Compare(a.Started, b.Started) })
 	s.To = max(s.Network, s.last)
 	if told != nil && told.Ran {
-		s.Reported, s.Sandbox, s.Mounted = told.Since, told.first, told.first.Mounted
+		s.Reported, s.Sandbox = told.Since, told.first
+		if at := told.first.Mounted; at != 0 {
+			s.Mounted = at - s.Wall + s.Mono
+		}
 		s.To = max(s.To, told.Since)
 	}
-	before := func(at int64) bool { return at != 0 && at <= s.From && s.From-at < int64(startMost) }
+	before := func(at int64) bool { return at > doubt && at <= s.From && s.From-at < int64(startMost) }
 	if !before(s.Asked) {
 		s.Asked = 0
 	}

@@ -61,9 +61,14 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	return nil
 }
 
+const stepped = 10 * time.Millisecond // as clock.Tie's
+
 func (t *Timeline) machine(now int64, body event.Body) {
 	switch b := body.(type) {
 	case *event.Clock:
+		if by := time.Duration(b.Wall - now - (t.node.Wall - t.node.Mono)); by >= stepped || by <= -stepped {
+			t.pods.Doubt(now)
+		}
 		t.node.Mono, t.node.Wall = now, b.Wall
 	case *event.Runtime:
 		t.node.Runtime = *b
