@@ -31,6 +31,7 @@ type start struct {
 	closed bool // the setup ended
 	began  bool
 	bad    bool
+	hidden bool // its begin
 }
 
 func (all *starts) Stepped(now int64, b *event.Step) {
@@ -63,7 +64,6 @@ func (all *starts) of(now int64, id string) *start {
 	return s
 }
 
-// leave takes a setup that ended.
 func (all *starts) leave(now int64, op *active.Operation) {
 	call := op.Network()
 	if op.Kind != model.Setup || call == nil || !op.Vouched() {
@@ -71,9 +71,9 @@ func (all *starts) leave(now int64, op *active.Operation) {
 	}
 	s := all.of(now, op.ContainerID)
 	s.Flight, s.From, s.Network = op.Flight(call, call.Runs[0], op.Runtime), op.Start, op.End
-	s.closed = true
+	s.closed, s.hidden = true, op.Lost > 0
 	for _, c := range op.Calls {
-		s.From = min(s.From, c.Start)
+		s.From, s.hidden = min(s.From, c.Start), s.hidden || c.Runs[0].InFlight
 	}
 	for _, a := range op.Aboves {
 		all.Above(a)
@@ -87,7 +87,7 @@ func (all *starts) Above(a *event.Above) {
 	}
 }
 
-// Doubt notes a step of the wall clock.
+// Doubt notes a step of the wall clock or a lost program.
 func (all *starts) Doubt(now int64) { all.doubt = now }
 
 func (all *starts) drop(op model.Key) {
@@ -106,7 +106,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		case !s.closed:
 			continue
 		case s.bad:
-		case reported && s.Asked == 0 && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
+		case reported && s.Asked == 0 && !s.hidden && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
 			continue
 		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
@@ -148,7 +148,7 @@ func (s *start) end(told *Sandbox, doubt int64) model.Start {
 		}
 		s.To = max(s.To, told.Since)
 	}
-	before := func(at int64) bool { return at > doubt && at <= s.From && s.From-at < int64(startMost) }
+	before := func(at int64) bool { return !s.hidden && at > doubt && at <= s.From && s.From-at < int64(startMost) }
 	if !before(s.Asked) {
 		s.Asked = 0
 	}

@@ -106,7 +106,24 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		"it is set before the network":             {func(s *story) { report(network(set(set(s, 1, 7000), 950, 7010)), 7900) }, "asked 0 mounted 0 from 1000;"},
 		"it is set before the mount":               {func(s *story) { report(network(set(set(s, 1, 7000), 850, 7010)), 7910) }, "asked 0 mounted 900 from 1000;"},
 		"the clock drifts":                         {func(s *story) { report(network(set(set(s, 1, 7000), 950, 7009)), 7909) }, "asked 0 mounted 900 from 1000;"},
-		"before the observation":                   {func(s *story) { report(network(set(s, 950, 7000)), 7900) }, "asked 0 mounted 0 from 1000;"},
+		"a program was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a plugin was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1, Process: "o"})), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a call of NRI's was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "nri", Reason: "full", Count: 1})), 900)
+		}, "asked 0 mounted 900 from 1000;"},
+		"a plugin's event was lost": {func(s *story) {
+			s.plugin(1000, "p", "ADD", "bridge").at(1010, &event.Lost{Source: "probe", Reason: "full", Count: 1, Process: "p"}).exit(1050, "p")
+			report(s.step(1140, event.StepRuntime, "start", 0), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a plugin ran before the observation": {func(s *story) {
+			s.plugin(1000, "p", "ADD", "tuning", func(e *event.Exec) { e.InFlight = true }).exit(1050, "p").step(1140, event.StepRuntime, "start", 0)
+			report(s, 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"before the observation": {func(s *story) { report(network(set(s, 950, 7000)), 7900) }, "asked 0 mounted 0 from 1000;"},
 	}.each(t, tell, begins)
 	stories{
 		"the runtime's narrowest span comes first, its widest last": {func(s *story) {
@@ -119,6 +136,9 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		"a tick of the kernel's clock early": {func(s *story) {
 			report(network(s), 698).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 700 mounted 700 from 1000;"},
+		"not if a program was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
+		}, "asked 0 mounted 0 from 1000;"},
 		"another request":     {func(s *story) { report(network(s), 900).span(5000, "StopPodSandbox", 699, 1161).tick(8149) }, ""},
 		"no span in its time": {func(s *story) { report(network(s), 900).tick(8170).tick(8171).tick(8172) }, "asked 0 mounted 900 from 1000;"},
 	}.each(t, relayed, begins)

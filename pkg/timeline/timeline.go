@@ -154,6 +154,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	case l.Process != "":
 		ops := t.touched(l.Process)
 		if len(ops) == 0 {
+			t.pods.Doubt(now)
 			t.losses.later(now, l)
 		}
 		for _, op := range ops {
@@ -162,6 +163,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	case !l.OfProcesses(): // names are missing, not times
 		t.unheard()
 	default: // of an unknown process
+		t.pods.Doubt(now)
 		for _, op := range t.open {
 			op.Lose(l)
 		}
