@@ -116,9 +116,17 @@ func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 	const asked = "it was asked for the sandbox"
 	begin = s.From
 	add := func(since int64, name, says string) {
-		if since != 0 && since < begin {
-			p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says}
-			parts, begin = slices.Insert(parts, 0, p), since
+		if since == 0 || since >= begin {
+			return
+		}
+		p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says}
+		for _, step := range s.Steps { // those of user namespaces (containerd 1.7)
+			if step.End > since {
+				p.To = min(p.To, max(since, step.Started))
+			}
+		}
+		if begin = since; p.From < p.To {
+			parts = slices.Insert(parts, 0, p)
 		}
 	}
 	since := "it mounted the network namespace"
