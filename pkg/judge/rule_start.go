@@ -222,7 +222,6 @@ func ociWaited(name string, s *model.Step) string {
 	return name + " waited, possibly for the kernel or a disk"
 }
 
-// nriPart lasts from the last program's end to the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
 		return nil
