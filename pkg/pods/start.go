@@ -148,7 +148,7 @@ func (s *start) end(told *Sandbox, doubt int64) model.Start {
 		}
 		s.To = max(s.To, told.Since)
 	}
-	before := func(at int64) bool { return !s.hidden && at > doubt && at <= s.From && s.From-at < int64(startMost) }
+	before := func(at int64) bool { return !s.hidden && at > doubt && at <= s.From && at > s.From-int64(startMost) }
 	if !before(s.Asked) {
 		s.Asked = 0
 	}

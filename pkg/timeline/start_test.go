@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -136,6 +137,9 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		"a tick of the kernel's clock early": {func(s *story) {
 			report(network(s), 698).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 700 mounted 700 from 1000;"},
+		"a damaged recording": {func(s *story) {
+			report(network(set(s, math.MinInt64/ms, 7000)), 7900).span(5000, "cri.sandbox.run", math.MinInt64/ms+1, 1161).tick(8170).tick(8171)
+		}, "asked 0 mounted 900 from 1000;"},
 		"not if a program was lost": {func(s *story) {
 			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 0 mounted 0 from 1000;"},
