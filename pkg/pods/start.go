@@ -8,12 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 const (
 	startsMax = 64              // steps
 	startMost = 5 * time.Minute // kubelets wait less
-	startRest = time.Second     // without another program
+	startRest = time.Second
 )
 
 // starts joins a sandbox's programs, network setup and NRI's report.
@@ -106,7 +107,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		case !s.closed:
 			continue
 		case s.bad:
-		case reported && s.Asked == 0 && !s.hidden && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
+		case reported && s.Asked == 0 && s.awaits(told.first) && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
 			continue
 		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
@@ -119,6 +120,11 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 			all.over = append(all.over, s.end(told, all.doubt))
 		}
 	}
+}
+
+// awaits reports whether the runtime's span may come and serve.
+func (s *start) awaits(first *event.Sandbox) bool {
+	return !s.hidden && !w3c.Parse(first.Trace).Unsampled()
 }
 
 // Ends notes a late stop or removal.

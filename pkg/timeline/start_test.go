@@ -140,6 +140,11 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		"a damaged recording": {func(s *story) {
 			report(network(set(s, math.MinInt64/ms, 7000)), 7900).span(5000, "cri.sandbox.run", math.MinInt64/ms+1, 1161).tick(8170).tick(8171)
 		}, "asked 0 mounted 900 from 1000;"},
+		"none, without a wait, if it samples no request": {func(s *story) {
+			network(s).at(1150, &event.Sandbox{
+				Phase: event.SandboxRunning, ID: "c1", Mounted: 900 * ms, Trace: event.TraceContext{Parent: unsampledContext},
+			}).tick(1160).tick(1170)
+		}, "asked 0 mounted 900 from 1000;"},
 		"not if a program was lost": {func(s *story) {
 			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 0 mounted 0 from 1000;"},
