@@ -115,11 +115,11 @@ func (o Options) Start(s model.Start) Started {
 func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 	const asked = "it was asked for the sandbox"
 	begin = s.From
-	add := func(since int64, name, says string) {
+	add := func(since int64, name, says, remedy string) {
 		if since == 0 || since >= begin {
 			return
 		}
-		p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says}
+		p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says, remedy: remedy}
 		for _, step := range s.Steps { // those of user namespaces (containerd 1.7)
 			if step.End > since {
 				p.To = min(p.To, max(since, step.Started))
@@ -129,12 +129,12 @@ func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 			parts = slices.Insert(parts, 0, p)
 		}
 	}
-	since := "it mounted the network namespace"
+	since, remedy := "it mounted the network namespace", ""
 	if s.Mounted == s.Asked {
-		since = asked
+		since, remedy = asked, prepareRemedy
 	}
-	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since)
-	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked)
+	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since, remedy)
+	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked, prepareRemedy)
 	return begin, parts
 }
 
