@@ -63,7 +63,7 @@ type StartPart struct {
 	Step     *model.Step
 	Below    []*model.Step
 	Cause    Cause
-	says     string // subject and verb of the verdict
+	says     string // of the verdict
 	remedy   string
 	own      time.Duration // without Below
 }
@@ -120,7 +120,7 @@ func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 			return
 		}
 		p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says, remedy: remedy}
-		for _, step := range s.Steps { // those of user namespaces (containerd 1.7)
+		for _, step := range s.Steps { // user namespaces' (containerd 1.7)
 			if step.End > since {
 				p.To = min(p.To, max(since, step.Started))
 			}

@@ -122,7 +122,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 	}
 }
 
-// awaits reports whether the runtime's span may come and serve.
+// awaits reports whether the runtime's span may come.
 func (s *start) awaits(first *event.Sandbox) bool {
 	return !s.hidden && !w3c.Parse(first.Trace).Unsampled()
 }
