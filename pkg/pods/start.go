@@ -107,7 +107,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		case !s.closed:
 			continue
 		case s.bad:
-		case reported && s.Asked == 0 && s.awaits(told.first) && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
+		case reported && len(all.known) < all.limit/2 && s.awaits(now, wait, told):
 			continue
 		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
@@ -122,9 +122,8 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 	}
 }
 
-// awaits reports whether the runtime's span may come.
-func (s *start) awaits(first *event.Sandbox) bool {
-	return !s.hidden && !w3c.Parse(first.Trace).Unsampled()
+func (s *start) awaits(now int64, wait time.Duration, told *Sandbox) bool {
+	return s.Asked == 0 && !s.hidden && now-told.Since < int64(wait) && !w3c.Parse(told.first.Trace).Unsampled()
 }
 
 // Ends notes a late stop or removal.
