@@ -38,7 +38,7 @@ type Sandbox struct {
 	PID            uint32            `json:"pid,omitempty"`  // of its first process
 	Late           int64             `json:"late,omitempty"` // ns from that start to this report, if long
 	Plugins        []Actor           `json:"nri_plugins,omitempty"`
-	Mounted        int64             `json:"netns_mounted,omitempty"` // monotonic ns
+	Mounted        int64             `json:"netns_mounted,omitempty"` // wall ns
 	// Of the NRI call: a link, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }

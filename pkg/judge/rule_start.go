@@ -63,7 +63,7 @@ type StartPart struct {
 	Step     *model.Step
 	Below    []*model.Step
 	Cause    Cause
-	says     string // subject and verb of the verdict
+	says     string // of the verdict
 	remedy   string
 	own      time.Duration // without Below
 }
@@ -115,18 +115,26 @@ func (o Options) Start(s model.Start) Started {
 func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 	const asked = "it was asked for the sandbox"
 	begin = s.From
-	add := func(since int64, name, says string) {
-		if since != 0 && since < begin {
-			p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says}
-			parts, begin = slices.Insert(parts, 0, p), since
+	add := func(since int64, name, says, remedy string) {
+		if since == 0 || since >= begin {
+			return
+		}
+		p := StartPart{Name: name, From: since, To: begin, Cause: CauseRuntime, says: says, remedy: remedy}
+		for _, step := range s.Steps { // user namespaces' (containerd 1.7)
+			if step.End > since {
+				p.To = min(p.To, max(since, step.Started))
+			}
+		}
+		if begin = since; p.From < p.To {
+			parts = slices.Insert(parts, 0, p)
 		}
 	}
-	since := "it mounted the network namespace"
+	since, remedy := "it mounted the network namespace", ""
 	if s.Mounted == s.Asked {
-		since = asked
+		since, remedy = asked, prepareRemedy
 	}
-	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since)
-	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked)
+	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since, remedy)
+	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked, prepareRemedy)
 	return begin, parts
 }
 
@@ -214,7 +222,6 @@ func ociWaited(name string, s *model.Step) string {
 	return name + " waited, possibly for the kernel or a disk"
 }
 
-// nriPart lasts from the last program's end to the report.
 func nriPart(s *model.Start) *StartPart {
 	if s.Sandbox == nil || s.Reported == 0 || len(s.Sandbox.Plugins) == 0 && (s.Sandbox.Late == 0 || len(s.Steps) > 0) {
 		return nil

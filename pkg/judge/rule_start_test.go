@@ -97,15 +97,29 @@ func TestWhatComesBeforeTheNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked, mounted int64
 		parts, says    string
+		steps          []model.Step
+		remedy         string
 	}{
-		"unknown":              {0, 0, "", ""},
-		"since the mount":      {0, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it mounted the network namespace; CNI took 99ms"},
-		"of known begin":       {100, 3300, "make network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms"},
-		"of known begin alone": {400, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms"},
-		"without a time":       {3400, 3400, "", ""},
+		"unknown":              {0, 0, "", "", nil, ""},
+		"since the mount":      {0, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it mounted the network namespace; CNI took 99ms", nil, CauseRuntime.remedy()},
+		"of known begin":       {100, 3300, "make network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
+		"of known begin alone": {400, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
+		"without a time":       {3400, 3400, "", "", nil, ""},
+		"the shim comes first": {
+			100, 3300, "make network namespace 100-150;prepare network 3300-3400;",
+			"3s of 3.5s: runc create waited, possibly for the kernel or a disk; CNI took 99ms",
+			[]model.Step{stepOf(event.StepShim, "shim-v2", 150, 250), stepOf(event.StepRuntime, "create", 260, 3260)},
+			CauseOCIRuntime.remedy(),
+		},
+		"the shim comes at once": {
+			100, 3300, "prepare network 3300-3400;",
+			"3.15s of 3.5s: runc create waited, possibly for the kernel or a disk; CNI took 99ms",
+			[]model.Step{stepOf(event.StepRuntime, "create", 90, 3240)},
+			CauseOCIRuntime.remedy(),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := model.Start{Request: model.RunPodSandbox, Asked: c.asked * ms, Mounted: c.mounted * ms, From: 3400 * ms, Network: 3499 * ms, To: 3600 * ms, Steps: []model.Step{shim, start}}
+			s := model.Start{Request: model.RunPodSandbox, Asked: c.asked * ms, Mounted: c.mounted * ms, From: 3400 * ms, Network: 3499 * ms, To: 3600 * ms, Steps: append(c.steps, shim, start)}
 			j := Options{Thresholds: Thresholds{Call: 2 * time.Second}}.Start(s)
 			parts := ""
 			for _, p := range j.Before {
@@ -116,6 +130,7 @@ func TestWhatComesBeforeTheNetwork(t *testing.T) {
 				j.Verdict = &Verdict{}
 			}
 			harness.Equal(t, j.Verdict.Says, c.says, "verdict")
+			harness.Equal(t, j.Verdict.Remedy, c.remedy, "remedy")
 			harness.Equal(t, j.Runtime+j.Unexplained, time.Millisecond, "without a program, after the network")
 		})
 	}

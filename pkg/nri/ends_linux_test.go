@@ -1,10 +1,13 @@
 package nri
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
+	"time"
 
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -30,8 +33,18 @@ func TestAPluginThatWasCalledBeforeTheFirstLook(t *testing.T) {
 }
 
 func TestWhenANamespaceWasMounted(t *testing.T) {
-	if at := mounted(uint32(os.Getpid())); at == 0 || at > clock.Monotonic() {
+	harness.Equal(t, mounted(os.Getpid(), os.Getppid()), 0, "in the runtime's namespace")
+	harness.Equal(t, mounted(0, os.Getpid()), 0, "of no process")
+	harness.Equal(t, mounted(os.Getpid(), 0), 0, "of an unknown runtime")
+	child := exec.Command("cat")
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	end := harness.Must(child.StdinPipe())(t)
+	if os.Getuid() != 0 {
+		t.Skip("makes a network namespace")
+	}
+	harness.Check(t, child.Start())
+	if at := mounted(child.Process.Pid, os.Getpid()); at == 0 || at > time.Now().UnixNano() {
 		t.Errorf("%d, not before now", at)
 	}
-	harness.Equal(t, mounted(0), 0, "of no process")
+	harness.Check(t, errors.Join(end.Close(), child.Wait()))
 }

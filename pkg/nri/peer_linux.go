@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -84,21 +85,24 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	if !is {
 		return
 	}
-	s.Mounted = mounted(s.PID)
+	s.Mounted = mounted(int(s.PID), cmp.Or(int(p.runtimePID.Load()), 1))
 	began := clock.Monotonic() - (clock.Boot() - stat.Start)
 	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
 	}
 }
 
-// The runtime's mount keeps the inode and its time.
-func mounted(pid uint32) int64 {
-	at, err := procfs.Opened(int(pid), "net")
+// The runtime's mount keeps the inode and its time. Kata's process may be outside.
+func mounted(pid, runtime int) int64 {
+	theirs, err := procfs.Namespace(runtime, "net")
+	if its, unknown := procfs.Namespace(pid, "net"); err != nil || unknown != nil || its == theirs {
+		return 0
+	}
+	at, err := procfs.Opened(pid, "net")
 	if err != nil {
 		return 0
 	}
-	mono, wall := clock.Anchor()
-	return mono - (wall - at.UnixNano())
+	return at.UnixNano()
 }
 
 func aliveOther(o Other) bool { return procfs.Alive(int(o.PID), o.Start) }

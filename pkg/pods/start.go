@@ -8,19 +8,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 const (
 	startsMax = 64              // steps
 	startMost = 5 * time.Minute // kubelets wait less
-	startRest = time.Second     // without another program
+	startRest = time.Second
 )
 
-// starts joins a sandbox's programs with its network setup and with NRI's report.
+// starts joins a sandbox's programs, network setup and NRI's report.
 type starts struct {
 	limit int
 	known map[string]*start // by sandbox
 	over  []model.Start
+	doubt int64
 }
 
 type start struct {
@@ -30,6 +32,7 @@ type start struct {
 	closed bool // the setup ended
 	began  bool
 	bad    bool
+	hidden bool // its begin
 }
 
 func (all *starts) Stepped(now int64, b *event.Step) {
@@ -62,7 +65,6 @@ func (all *starts) of(now int64, id string) *start {
 	return s
 }
 
-// leave takes a setup that ended.
 func (all *starts) leave(now int64, op *active.Operation) {
 	call := op.Network()
 	if op.Kind != model.Setup || call == nil || !op.Vouched() {
@@ -70,9 +72,9 @@ func (all *starts) leave(now int64, op *active.Operation) {
 	}
 	s := all.of(now, op.ContainerID)
 	s.Flight, s.From, s.Network = op.Flight(call, call.Runs[0], op.Runtime), op.Start, op.End
-	s.closed = true
+	s.closed, s.hidden = true, op.Lost > 0
 	for _, c := range op.Calls {
-		s.From = min(s.From, c.Start)
+		s.From, s.hidden = min(s.From, c.Start), s.hidden || c.Runs[0].InFlight
 	}
 	for _, a := range op.Aboves {
 		all.Above(a)
@@ -86,13 +88,16 @@ func (all *starts) Above(a *event.Above) {
 	}
 }
 
+// Doubt notes a step of the wall clock or a lost program.
+func (all *starts) Doubt(now int64) { all.doubt = now }
+
 func (all *starts) drop(op model.Key) {
 	if s := all.known[op.ContainerID]; s != nil && s.Operation == op {
 		s.Dropped = true
 	}
 }
 
-// finish ends starts that failed or are reported, and those that NRI does not report once they rest.
+// finish ends starts that failed, are reported, or rest.
 func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbox) {
 	for id, s := range all.known {
 		told := of(id)
@@ -102,7 +107,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		case !s.closed:
 			continue
 		case s.bad:
-		case reported && s.Asked == 0 && len(all.known) < all.limit/2 && now-told.Since < int64(wait):
+		case reported && len(all.known) < all.limit/2 && s.awaits(now, wait, told):
 			continue
 		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
@@ -112,9 +117,13 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		}
 		delete(all.known, id)
 		if s.closed && (len(s.Steps) > 0 || reported && told.first.Late > 0) {
-			all.over = append(all.over, s.end(told))
+			all.over = append(all.over, s.end(told, all.doubt))
 		}
 	}
+}
+
+func (s *start) awaits(now int64, wait time.Duration, told *Sandbox) bool {
+	return s.Asked == 0 && !s.hidden && now-told.Since < int64(wait) && !w3c.Parse(told.first.Trace).Unsampled()
 }
 
 // Ends notes a late stop or removal.
@@ -134,14 +143,17 @@ func (all *starts) Ends(now int64, s *event.Sandbox, node Node) {
 	all.over = append(all.over, e)
 }
 
-func (s *start) end(told *Sandbox) model.Start {
+func (s *start) end(told *Sandbox, doubt int64) model.Start {
 	slices.SortStableFunc(s.Steps, func(a, b model.Step) int { return cmp.Compare(a.Started, b.Started) })
 	s.To = max(s.Network, s.last)
 	if told != nil && told.Ran {
-		s.Reported, s.Sandbox, s.Mounted = told.Since, told.first, told.first.Mounted
+		s.Reported, s.Sandbox = told.Since, told.first
+		if at := told.first.Mounted; at != 0 {
+			s.Mounted = at - s.Wall + s.Mono
+		}
 		s.To = max(s.To, told.Since)
 	}
-	before := func(at int64) bool { return at != 0 && at <= s.From && s.From-at < int64(startMost) }
+	before := func(at int64) bool { return !s.hidden && at > doubt && at <= s.From && at > s.From-int64(startMost) }
 	if !before(s.Asked) {
 		s.Asked = 0
 	}

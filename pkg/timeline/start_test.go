@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -91,10 +92,39 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 	report := func(s *story, mounted int64) *story {
 		return s.at(1150, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1", Mounted: mounted * ms}).tick(1160).tick(1170)
 	}
+	set := func(s *story, at, ahead int64) *story { return s.at(at, &event.Clock{Wall: (at + ahead) * ms}) }
+	older := func(s *story, mounted int64) {
+		s.plugin(301_000, "p", "ADD", "bridge").exit(301_050, "p").step(301_140, event.StepRuntime, "start", 0).
+			at(301_150, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1", Mounted: mounted * ms}).tick(301_160).tick(301_170)
+	}
 	stories{
 		"the namespace was mounted":                {func(s *story) { report(network(s), 900) }, "asked 0 mounted 900 from 1000;"},
 		"mounted by a clock that was set":          {func(s *story) { report(network(s), 1001) }, "asked 0 mounted 0 from 1000;"},
-		"one that is older than a runtime's start": {func(s *story) { report(network(s), -299_001) }, "asked 0 mounted 0 from 1000;"},
+		"one that is older than a runtime's start": {func(s *story) { older(s, 1000) }, "asked 0 mounted 0 from 301000;"},
+		"one as old as a runtime's start":          {func(s *story) { older(s, 1001) }, "asked 0 mounted 1001 from 301000;"},
+		"by another clock":                         {func(s *story) { report(network(set(s, 1, 7000)), 7900) }, "asked 0 mounted 900 from 1000;"},
+		"the clock is set after the network":       {func(s *story) { report(set(network(set(s, 1, 7000)), 1145, 37_000), 7900) }, "asked 0 mounted 0 from 1000;"},
+		"it is set before the network":             {func(s *story) { report(network(set(set(s, 1, 7000), 950, 7010)), 7900) }, "asked 0 mounted 0 from 1000;"},
+		"it is set before the mount":               {func(s *story) { report(network(set(set(s, 1, 7000), 850, 7010)), 7910) }, "asked 0 mounted 900 from 1000;"},
+		"the clock drifts":                         {func(s *story) { report(network(set(set(s, 1, 7000), 950, 7009)), 7909) }, "asked 0 mounted 900 from 1000;"},
+		"a program was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a plugin was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1, Process: "o"})), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a call of NRI's was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "nri", Reason: "full", Count: 1})), 900)
+		}, "asked 0 mounted 900 from 1000;"},
+		"a plugin's event was lost": {func(s *story) {
+			s.plugin(1000, "p", "ADD", "bridge").at(1010, &event.Lost{Source: "probe", Reason: "full", Count: 1, Process: "p"}).exit(1050, "p")
+			report(s.step(1140, event.StepRuntime, "start", 0), 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"a plugin ran before the observation": {func(s *story) {
+			s.plugin(1000, "p", "ADD", "tuning", func(e *event.Exec) { e.InFlight = true }).exit(1050, "p").step(1140, event.StepRuntime, "start", 0)
+			report(s, 900)
+		}, "asked 0 mounted 0 from 1000;"},
+		"before the observation": {func(s *story) { report(network(set(s, 950, 7000)), 7900) }, "asked 0 mounted 0 from 1000;"},
 	}.each(t, tell, begins)
 	stories{
 		"the runtime's narrowest span comes first, its widest last": {func(s *story) {
@@ -107,6 +137,17 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		"a tick of the kernel's clock early": {func(s *story) {
 			report(network(s), 698).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 700 mounted 700 from 1000;"},
+		"a damaged recording": {func(s *story) {
+			report(network(set(s, math.MinInt64/ms, 7000)), 7900).span(5000, "cri.sandbox.run", math.MinInt64/ms+1, 1161).tick(8170).tick(8171)
+		}, "asked 0 mounted 900 from 1000;"},
+		"none, without a wait, if it samples no request": {func(s *story) {
+			network(s).at(1150, &event.Sandbox{
+				Phase: event.SandboxRunning, ID: "c1", Mounted: 900 * ms, Trace: event.TraceContext{Parent: unsampledContext},
+			}).tick(1160).tick(1170)
+		}, "asked 0 mounted 900 from 1000;"},
+		"not if a program was lost": {func(s *story) {
+			report(network(s.at(950, &event.Lost{Source: "probe", Reason: "full", Count: 1})), 900).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
+		}, "asked 0 mounted 0 from 1000;"},
 		"another request":     {func(s *story) { report(network(s), 900).span(5000, "StopPodSandbox", 699, 1161).tick(8149) }, ""},
 		"no span in its time": {func(s *story) { report(network(s), 900).tick(8170).tick(8171).tick(8172) }, "asked 0 mounted 900 from 1000;"},
 	}.each(t, relayed, begins)

@@ -61,9 +61,14 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	return nil
 }
 
+const stepped = 10 * time.Millisecond // as clock.Tie's
+
 func (t *Timeline) machine(now int64, body event.Body) {
 	switch b := body.(type) {
 	case *event.Clock:
+		if by := time.Duration(b.Wall - now - (t.node.Wall - t.node.Mono)); by >= stepped || by <= -stepped {
+			t.pods.Doubt(now)
+		}
 		t.node.Mono, t.node.Wall = now, b.Wall
 	case *event.Runtime:
 		t.node.Runtime = *b
@@ -149,6 +154,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	case l.Process != "":
 		ops := t.touched(l.Process)
 		if len(ops) == 0 {
+			t.pods.Doubt(now)
 			t.losses.later(now, l)
 		}
 		for _, op := range ops {
@@ -157,6 +163,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	case !l.OfProcesses(): // names are missing, not times
 		t.unheard()
 	default: // of an unknown process
+		t.pods.Doubt(now)
 		for _, op := range t.open {
 			op.Lose(l)
 		}
