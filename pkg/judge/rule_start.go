@@ -134,7 +134,7 @@ func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 		since, remedy = asked, prepareRemedy
 	}
 	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since, remedy)
-	add(s.Asked, "make network namespace", "the runtime mounted no network namespace after "+asked, prepareRemedy)
+	add(s.Asked, "create network namespace", "the runtime mounted no network namespace after "+asked, prepareRemedy)
 	return begin, parts
 }
 

@@ -102,11 +102,11 @@ func TestWhatComesBeforeTheNetwork(t *testing.T) {
 	}{
 		"unknown":              {0, 0, "", "", nil, ""},
 		"since the mount":      {0, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it mounted the network namespace; CNI took 99ms", nil, CauseRuntime.remedy()},
-		"of known begin":       {100, 3300, "make network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
+		"of known begin":       {100, 3300, "create network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
 		"of known begin alone": {400, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
 		"without a time":       {3400, 3400, "", "", nil, ""},
 		"the shim comes first": {
-			100, 3300, "make network namespace 100-150;prepare network 3300-3400;",
+			100, 3300, "create network namespace 100-150;prepare network 3300-3400;",
 			"3s of 3.5s: runc create waited, possibly for the kernel or a disk; CNI took 99ms",
 			[]model.Step{stepOf(event.StepShim, "shim-v2", 150, 250), stepOf(event.StepRuntime, "create", 260, 3260)},
 			CauseOCIRuntime.remedy(),

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 const (
@@ -98,7 +97,7 @@ func (all *starts) drop(op model.Key) {
 }
 
 // finish ends starts that failed, are reported, or rest.
-func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbox) {
+func (all *starts) finish(now int64, of func(string) *Sandbox, awaits func(*event.Sandbox, int64) bool) {
 	for id, s := range all.known {
 		told := of(id)
 		reported := told != nil && told.Ran
@@ -107,7 +106,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 		case !s.closed:
 			continue
 		case s.bad:
-		case reported && len(all.known) < all.limit/2 && s.awaits(now, wait, told):
+		case reported && len(all.known) < all.limit/2 && s.unasked() && awaits(told.first, now-told.Since):
 			continue
 		case s.began && reported, reported && len(s.Steps) == 0:
 		default:
@@ -122,9 +121,7 @@ func (all *starts) finish(now int64, wait time.Duration, of func(string) *Sandbo
 	}
 }
 
-func (s *start) awaits(now int64, wait time.Duration, told *Sandbox) bool {
-	return s.Asked == 0 && !s.hidden && now-told.Since < int64(wait) && !w3c.Parse(told.first.Trace).Unsampled()
-}
+func (s *start) unasked() bool { return s.Asked == 0 && !s.hidden }
 
 // Ends notes a late stop or removal.
 func (all *starts) Ends(now int64, s *event.Sandbox, node Node) {

@@ -69,6 +69,10 @@ func (t *Timeline) unsampled(op *active.Operation) bool {
 	return w3c.Parse(s.Trace).Unsampled()
 }
 
+func (t *Timeline) awaitsStart(s *event.Sandbox, ns int64) bool {
+	return ns < int64(t.options.Wait) && !w3c.Parse(s.Trace).Unsampled()
+}
+
 // adopt gives calls the runtime's narrowest span around them, and reports whether all have one.
 func adopt(op *active.Operation) bool {
 	all := true

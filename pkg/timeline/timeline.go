@@ -261,7 +261,7 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 		t.pods.Expire(now)
 	}
 	t.pods.ExpireSandboxes(now)
-	t.pods.Finish(now, t.options.Wait)
+	t.pods.Finish(now, t.awaitsStart)
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 

@@ -31,7 +31,7 @@ func TestWhatComesAfterAnOperationHangsBelowIt(t *testing.T) {
     runc create 50-90 step runc int_value:3 int_value:1 oci_runtime 1
       nvidia 60-80 step nvidia int_value:4 int_value:0 SIGKILL hook SIGKILL
     dranet 90-110 step
-  make network namespace 2-6 step
+  create network namespace 2-6 step
   prepare network 6-10 step
 `
 	belowIt(t, sandbox(), all)
@@ -60,7 +60,7 @@ func belowIt(t *testing.T, op *model.Operation, want string) {
 		b.Connected(model.Connected{Flight: flight, End: 41, At: 100, Never: true}, &judge.Verdict{Cause: "policy", Says: "dropped", Remedy: "allow it"}),
 		b.Start(model.Start{Flight: flight, Network: 40, To: 110}, judge.Started{
 			Slow: 7, Failed: "create failed", Verdict: &judge.Verdict{Cause: "hook", Says: "a hook", Remedy: "mend it"}, Unexplained: 5e6,
-			Before: []judge.StartPart{{Name: "make network namespace", From: 2, To: 6}, {Name: "prepare network", From: 6, To: 10}},
+			Before: []judge.StartPart{{Name: "create network namespace", From: 2, To: 6}, {Name: "prepare network", From: 6, To: 10}},
 			Parts: []judge.StartPart{
 				{Name: "shim", From: 45, To: 49, Step: shim},
 				{Name: "runc create", From: 50, To: 90, Step: create, Below: []*model.Step{hook}},

@@ -130,7 +130,7 @@ func partsOfStarts(t *testing.T, relayed bool) {
 		inOrder(t, id, instants...)
 		if relayed {
 			to.mu.Lock()
-			made := to.spans["cniscope "+id]["make network namespace"]
+			made := to.spans["cniscope "+id]["create network namespace"]
 			to.mu.Unlock()
 			inOrder(t, id, instant{"containerd is asked", theirs("runtime.v1.RuntimeService/RunPodSandbox").from - tick},
 				instant{"the first part", made.and(begin).from}, instant{"containerd has begun the sandbox", whole.from + tick})

@@ -88,7 +88,7 @@ func (s *span) answered() bool {
 func (s *span) follows() bool { return s.service == "cniscope" && s.Name == "sandbox start" }
 
 func (s *span) precedes() bool {
-	return s.service == "cniscope" && slices.Contains([]string{"make network namespace", "prepare network"}, s.Name)
+	return s.service == "cniscope" && slices.Contains([]string{"create network namespace", "prepare network"}, s.Name)
 }
 
 // outside returns unmarked spans that are not within their parent.
