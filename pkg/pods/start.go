@@ -31,7 +31,7 @@ type start struct {
 	closed bool // the setup ended
 	began  bool
 	bad    bool
-	hidden bool // its begin
+	hidden bool // its first plugin may be unseen
 }
 
 func (all *starts) Stepped(now int64, b *event.Step) {

@@ -125,13 +125,15 @@ func (t *Timeline) undo(op *active.Operation) {
 	if call == nil || !op.Began.Anchored() {
 		return
 	}
-	nri := t.nriReports(op, call.Runs[0])
+	run := call.Runs[0]
+	t.noteReporting(op, run)
 	if op.Running || op.Lost > 0 || slices.ContainsFunc(op.Calls, unsuccessful) {
 		return
 	}
 	if begun {
 		call.Broken = t.pods.Broken(op.ContainerID)
 	}
+	nri := t.nri && !op.Unheard && t.reports(run)
 	switch {
 	case begun && nri && call.Broken == nil && t.networks.lackLoopback(op):
 		call.NeverRun = []string{loopback.Plugins[0].Type}
@@ -144,12 +146,14 @@ func (t *Timeline) undo(op *active.Operation) {
 	}
 }
 
-func (t *Timeline) nriReports(op *active.Operation, run *model.Image) bool {
+func (t *Timeline) noteReporting(op *active.Operation, run *model.Image) {
 	if op.Running && len(t.reporting) < runtimesMax {
 		t.reporting[run.Parent] = true
 	}
-	reports := t.reporting[run.Parent] || run.ParentPID != 0 && run.ParentPID == t.registered
-	return t.nri && !op.Unheard && reports
+}
+
+func (t *Timeline) reports(run *model.Image) bool {
+	return t.reporting[run.Parent] || run.ParentPID != 0 && run.ParentPID == t.registered
 }
 
 func unsuccessful(c *model.Call) bool {
