@@ -52,7 +52,7 @@ func TestCallsAndTheNodeArePassedOn(t *testing.T) {
 
 func TestTheRemedyOfAHangingStep(t *testing.T) {
 	harness.Equal(t, Call{PID: 7, State: "T"}.Remedy(), "run kill -CONT 7")
-	harness.Equal(t, Call{PID: 7, State: "t"}.Remedy(), "detach the debugger: TracerPid in /proc/7/status")
+	harness.Equal(t, Call{PID: 7, State: "t"}.Remedy(), "detach the debugger, whose process ID is TracerPid in /proc/7/status")
 	harness.Equal(t, Call{PID: 7, State: "D"}.Remedy(),
 		"run cat /proc/7/stack, and fix the mount, disk or program that process 7 waits for")
 }

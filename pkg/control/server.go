@@ -52,7 +52,7 @@ func (c Call) Remedy() string {
 	case "T":
 		return fmt.Sprintf("run kill -CONT %d", c.PID)
 	case "t":
-		return fmt.Sprintf("detach the debugger: TracerPid in /proc/%d/status", c.PID)
+		return fmt.Sprintf("detach the debugger, whose process ID is TracerPid in /proc/%d/status", c.PID)
 	}
 	return fmt.Sprintf("run cat /proc/%d/stack, and fix the mount, disk or program that process %[1]d waits for", c.PID)
 }
