@@ -132,7 +132,7 @@ func TestAPolledFile(t *testing.T) {
 			}),
 			cause: CauseAgent, says: `waited for agentd at /run/a.sock$`, remedy: `^read`,
 		},
-		"where an agent searches PATH for what nobody saw it run": {
+		"where an agent searches PATH for a program that it was not seen to run": {
 			op:    calling(looked("/usr/local/sbin/true", 10, from(10, 980)), looked("/usr/local/bin/true", 10, from(11, 981))),
 			cause: CauseAgent, says: `waited for agentd at /run/a.sock$`, remedy: `^read`,
 		},

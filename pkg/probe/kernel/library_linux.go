@@ -12,8 +12,8 @@ import (
 //go:linkname haveProbeReadKernel github.com/cilium/ebpf.haveProbeReadKernel
 var haveProbeReadKernel func() error
 
-// newCollection disables that: the probe needs Linux 5.8. The library would map the variables, which keeps their maps
-// until a garbage collection.
+// newCollection disables that: the probe needs Linux 5.8. It writes the variables itself: the library would
+// map them, which keeps their maps until a garbage collection.
 func newCollection(spec *ebpf.CollectionSpec, o ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	haveProbeReadKernel = func() error { return nil }
 	for _, v := range spec.Variables {
