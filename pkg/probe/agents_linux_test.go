@@ -131,7 +131,7 @@ func startAgent(t *testing.T, address string, env ...string) *os.Process {
 func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env ...string) *os.Process {
 	t.Helper()
 	agent := startAct(t, "agent", address, attr, env...)
-	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
+	harness.Listens(t, agent.Pid, address)
 	return agent
 }
 

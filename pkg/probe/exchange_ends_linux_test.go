@@ -65,7 +65,7 @@ func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, l
 		argument = "unix " + address
 	}
 	peer = startTalker(t, peerAct, address, listens+"=unix")
-	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
+	harness.Listens(t, peer.Pid, address)
 	listen = filepath.Join(dir, "agent.sock")
 	agent = startTalker(t, agentAct, argument, listens+"="+listen)
 	answered(t, listen)

@@ -211,7 +211,7 @@ func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
 		"i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done; env -i PATH=$PATH ARGUMENT=%s %s & echo $! >%s/pid; wait", address, server, dir))
 	observeProbe(t, Options{Processes: 64}, func(p *Probe, _ *observed) {
 		harness.Check(t, greedy.Start())
-		harness.Until(t, "it listens", func() bool { _, err := os.Stat(address); return err == nil })
+		harness.Listens(t, os.Getpid(), address)
 		harness.Check(t, acting(t, "dial", "unix "+address).Run())
 		pid := harness.Must(os.ReadFile(filepath.Join(dir, "pid")))(t)
 		n, err := strconv.Atoi(strings.TrimSpace(string(pid)))

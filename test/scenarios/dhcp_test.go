@@ -78,7 +78,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket,
 		"-timeout", "3s", "-resendmax", "1s", "-resendtimeout", "5s")
 	s.daemon(daemon)
-	harness.Eventually(s, func() error { _, err := os.Stat(socket); return err })
+	harness.Listens(s, daemon.Process.Pid, socket)
 
 	call := s.add(rig.PodOptions{}, false)
 	call.accounted(t)

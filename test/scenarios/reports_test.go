@@ -94,7 +94,7 @@ func switched(dead bool) func(*scene) func() {
 		if dead {
 			end(sw)
 		}
-		harness.Until(s, "the database listens", func() bool { _, err := os.Stat(ovsSocket); return err == nil })
+		harness.Listens(s, db.Process.Pid, ovsSocket)
 		stop := answers(s, func() { _ = exec.Command(incidentDir + "/" + vsctl).Run() }, 200)
 		return func() { stop(); end(db); end(sw) }
 	}
