@@ -107,7 +107,7 @@ func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 			}
 			listen := filepath.Join(dir, "agent.sock")
 			agent := startTalker(t, "public", test.network+" "+address, listens+"="+listen)
-			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+			harness.Listens(t, agent.Pid, listen)
 			_ = os.Chmod(address, 0o777)
 			user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
 			stranger := actCmd(t, test.act, fmt.Sprintf("%s %s %s", test.network, from, address), user)

@@ -173,7 +173,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 			listening(t, network, address, "")
 			listen := filepath.Join(dir, "agent.sock")
 			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen, again+"=1")
-			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+			harness.Listens(t, agent.Pid, listen)
 			o := observe(t, func(o *observed) {
 				o.agents = []int{agent.Pid}
 				harness.Check(t, acting(t, "dial", "unix "+listen).Run())
