@@ -17,6 +17,7 @@ type work struct {
 	agent       *agent
 	cpu         int64 // CPU time at the connection's start
 	known       bool
+	sought      bool            // Stack follows
 	depth       int             // agents between a run and the work
 	own, shared *active.Process // stand-ins
 	below       []*work         // work of called agents
@@ -205,7 +206,7 @@ func (a *agent) sampled(b *event.Agent) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.work
 		if b.Socket != "" && c.socket == b.Socket {
-			w.Stack, w.Perhaps = b.Stack, b.Shared
+			w.Stack, w.Perhaps, w.sought = b.Stack, b.Shared, b.Sought
 		}
 		if !w.known {
 			w.cpu, w.known = b.CPU, true
@@ -257,6 +258,11 @@ func depth(p *active.Process) int {
 }
 
 func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
+
+// Sought reports whether an agent's function is still looked for.
+func (as *Agents) Sought(op *active.Operation) bool {
+	return slices.ContainsFunc(op.Works, func(w active.Work) bool { return w.(*work).sought })
+}
 
 // Close completes agents' work for an operation. idle means that none is open.
 func (as *Agents) Close(op *active.Operation, now int64, idle bool) {

@@ -244,10 +244,11 @@ type Agent struct {
 	Killed string `json:"killed,omitempty"`
 	// Names (up to 15 letters) of programs that it ran while it was not followed.
 	Programs []string `json:"programs,omitempty"`
-	// Where it was for most of an ended connection, or of a plugin's time. Shared: unconfirmed.
+	// Where it was for most of an ended connection, or of a plugin's time. Shared: unconfirmed. Sought: Stack follows.
 	Socket string  `json:"socket,omitempty"`
 	Stack  []Frame `json:"stack,omitempty"`
 	Shared bool    `json:"shared,omitempty"`
+	Sought bool    `json:"sought,omitempty"`
 }
 
 // Configuration is the network configuration on a plugin's standard input.

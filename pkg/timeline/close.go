@@ -14,7 +14,7 @@ import (
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
-	case !op.Live() && op.Commit != 0 && op.Commit <= now:
+	case !op.Live() && op.Commit != 0 && op.Commit <= now && (idle >= settle || !t.agents.Sought(op)):
 		return op.Ending
 	case !op.Live() && idle >= settle && (idle >= patience*settle || !t.expects(op)):
 		return model.ClosedSettled

@@ -55,6 +55,9 @@ func (a *Agents) wasSlow(socket string, c *connection) {
 	}
 	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
+		s := known.state()
+		s.Socket, s.Sought = socket, true
+		a.kernel.Tell(s)
 	}
 }
 
@@ -84,11 +87,10 @@ func (a *Agents) lookOn(now int64, known *agent, waits bool) {
 		if !over {
 			return false
 		}
-		if stack, sure := w.Between(e.first, e.last); len(stack) > 0 {
-			s := known.state()
-			s.Socket, s.Stack, s.Shared = e.socket, stack, e.shared || !sure
-			a.kernel.Tell(s)
-		}
+		stack, sure := w.Between(e.first, e.last)
+		s := known.state()
+		s.Socket, s.Stack, s.Shared = e.socket, stack, e.shared || !sure
+		a.kernel.Tell(s)
 		return true
 	})
 }
