@@ -21,6 +21,8 @@ type Frame struct {
 	Function string `json:"function"`
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
+	// The innermost one slept.
+	Sleeps bool `json:"sleeps,omitempty"`
 }
 
 // Exec reports a new image: a possible CNI plugin (privileged, with CNI_COMMAND) or its descendant.

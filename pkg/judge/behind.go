@@ -53,7 +53,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
 		}
 	}
-	if !slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil }) {
+	if w.Slept() || !slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil }) {
 		return nil
 	}
 	for _, im := range w.Own.Children {

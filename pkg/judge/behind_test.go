@@ -41,6 +41,13 @@ func polls(took, every int64) (all []*model.Fact) {
 	return all
 }
 
+func asleep(perhaps bool) func(*model.Connection) {
+	return func(c *model.Connection) {
+		c.Work.Stack = []event.Frame{{Function: "main.renew", File: "lease.go", Line: 7, Sleeps: true}}
+		c.Work.Perhaps = perhaps
+	}
+}
+
 func clipped(c *model.Connection) { c.Exchange.Clipped = true }
 func unended(c *model.Connection) { c.Exchange.Unended = true }
 func askedAt(at int64) func(*model.Connection) {
@@ -141,6 +148,14 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op: calling(did(waits("dbd", from(10, 180)), waits("dbd", from(190, 360)), waits("dbd", from(400, 570)),
 				waits("dbd", from(800, 980)))),
 			cause: CausePeer, says: `^690ms of 1s: plugin p waited for dbd \(4 times\), through agentd$`,
+		},
+		"others' exchanges while it sleeps": {
+			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(false)),
+			cause: CauseIdle, says: `was idle for 990ms of it, in renew \(lease.go:7\)$`,
+		},
+		"control: possibly while it sleeps": {
+			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(true)),
+			cause: CausePeer, says: `waited for dbd`,
 		},
 		"control: one that a timer of the agent polls": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(150, 250)...)),

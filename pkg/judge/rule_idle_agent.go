@@ -53,6 +53,7 @@ func isQuiet(c *model.Connection) bool {
 		at, counts := f.When, asks(f.Kind())
 		if c, is := f.What.(*model.Connection); is && c.Exchange != nil {
 			at, counts = asksFor(c, f.When)
+			counts = counts && !w.Slept()
 		} else if is {
 			counts = true
 		}

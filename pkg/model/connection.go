@@ -64,6 +64,9 @@ type Work struct {
 	Perhaps   bool
 }
 
+// Slept reports whether the agent slept for it, so that its exchanges were for others.
+func (w *Work) Slept() bool { return !w.Perhaps && len(w.Stack) > 0 && w.Stack[0].Sleeps }
+
 // Meanwhile is an agent's work during a connection for another or unknown call: an Image or a Fact.
 type Meanwhile struct {
 	When  Interval

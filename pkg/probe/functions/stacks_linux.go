@@ -146,6 +146,7 @@ func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
 
 func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
 	f = &bounded{f, readsMax}
+	sleeps := false
 	for i, offset := range stack {
 		if i > 0 { // return address, behind the call
 			offset--
@@ -154,7 +155,10 @@ func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
 			if len(all) == framesMax {
 				return all
 			}
-			if !standard(frame.Function) {
+			if standard(frame.Function) {
+				sleeps = frame.Function == "time.Sleep"
+			} else {
+				frame.Sleeps = sleeps && len(all) == 0
 				frame.Function = text.Clean(frame.Function, text.Bound)
 				frame.File = text.Clean(frame.File, text.Bound)
 				all = append(all, frame)
