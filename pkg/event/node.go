@@ -38,6 +38,7 @@ type Sandbox struct {
 	PID            uint32            `json:"pid,omitempty"`  // of its first process
 	Late           int64             `json:"late,omitempty"` // ns from that start to this report, if long
 	Plugins        []Actor           `json:"nri_plugins,omitempty"`
+	Unasked        int64             `json:"nri_unasked,omitempty"`   // ns from the last look before their call
 	Mounted        int64             `json:"netns_mounted,omitempty"` // wall ns
 	// Of the NRI call: a link, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`

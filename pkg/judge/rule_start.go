@@ -130,10 +130,10 @@ func beforeNetwork(s *model.Start) (begin int64, parts []StartPart) {
 		}
 	}
 	since, remedy := "it mounted the network namespace", ""
-	if s.Mounted == s.Asked {
+	if s.Mounted == 0 {
 		since, remedy = asked, prepareRemedy
 	}
-	add(s.Mounted, "prepare network", "the runtime ran no plugin after "+since, remedy)
+	add(cmp.Or(s.Mounted, s.Asked), "prepare network", "the runtime ran no plugin after "+since, remedy)
 	add(s.Asked, "create network namespace", "the runtime mounted no network namespace after "+asked, prepareRemedy)
 	return begin, parts
 }
@@ -234,6 +234,9 @@ func nriPart(s *model.Start) *StartPart {
 		if step.End <= s.Reported {
 			since = max(since, step.End)
 		}
+	}
+	if s.Sandbox.Unasked > 0 {
+		since = max(since, s.Reported-s.Sandbox.Unasked)
 	}
 	p := &StartPart{Name: "NRI", From: since, To: s.Reported, Cause: CauseNRI}
 	took := text.Round(time.Duration(p.To - p.From))

@@ -48,6 +48,8 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		return &event.Sandbox{Late: late * ms, Plugins: plugins}
 	}
 	dranet := event.Actor{PID: 7, Name: "dranet"}
+	unasked := nri(1200, dranet)
+	unasked.Unasked = 100 * ms
 	in := func(state event.AgentState) event.Actor { a := dranet; a.State = state; return a }
 	for name, c := range map[string]struct {
 		steps   []model.Step
@@ -71,6 +73,7 @@ func TestWhatAStartWasLostTo(t *testing.T) {
 		"the runtime":             {[]model.Step{stepOf(event.StepShim, "shim-v2", 3110, 3150), stepOf(event.StepRuntime, "create", 3170, 3220)}, 3220, nil, CauseRuntime, "3.01s of 3.22s: the runtime ran no program after the network was set up and before shim-v2, when it prepares the sandbox's container; CNI took 100ms", 3010},
 		"an NRI plugin":           {ordinary, 1440, nri(1200, in(event.NRIAnswered), event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: NRI plugin dranet (pid 7) ran RunPodSandbox; CNI took 100ms", 20},
 		"one of two":              {ordinary, 1440, nri(1200, dranet, event.Actor{PID: 8, Name: "other"}), CauseNRI, "1.2s of 1.44s: the runtime waited for at least one of the NRI plugins dranet (pid 7), other (pid 8); CNI took 100ms", 20},
+		"none was called yet":     {ordinary, 1440, unasked, CauseRuntime, "1.1s of 1.44s: the runtime ran no program after runc start and before NRI dranet; CNI took 100ms", 1120},
 		"one that was cut off":    {ordinary, 2240, nri(2000, in(event.NRICut)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and was disconnected; the pod lacks what it adds", 20},
 		"one that exited":         {ordinary, 2240, nri(0, in(event.NRIExited)), CauseNRI, "NRI plugin dranet (pid 7) did not answer RunPodSandbox within 2s, and exited; the pod lacks what it adds", 20},
 		"a quick NRI plugin":      {ordinary, 250, nri(0, in(event.NRIAnswered)), "", "", 20},
@@ -103,7 +106,7 @@ func TestWhatComesBeforeTheNetwork(t *testing.T) {
 		"unknown":              {0, 0, "", "", nil, ""},
 		"since the mount":      {0, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it mounted the network namespace; CNI took 99ms", nil, CauseRuntime.remedy()},
 		"of known begin":       {100, 3300, "create network namespace 100-3300;prepare network 3300-3400;", "3.2s of 3.5s: the runtime mounted no network namespace after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
-		"of known begin alone": {400, 400, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
+		"of known begin alone": {400, 0, "prepare network 400-3400;", "3s of 3.2s: the runtime ran no plugin after it was asked for the sandbox; CNI took 99ms", nil, prepareRemedy},
 		"without a time":       {3400, 3400, "", "", nil, ""},
 		"the shim comes first": {
 			100, 3300, "create network namespace 100-150;prepare network 3300-3400;",

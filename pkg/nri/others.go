@@ -15,15 +15,16 @@ type Other struct {
 	event.Actor
 	Start       int64
 	Read, Wrote uint64
+	Unread      bool
 	socket      uint64 // inode
 }
 
 type awaited struct {
 	mu      sync.Mutex
 	seen    map[string]*looks
-	done    map[string]bool // before they were awaited
+	done    map[string]bool
 	looking bool
-	alone   bool // by the last look
+	alone   bool
 }
 
 const (
@@ -34,9 +35,11 @@ const (
 
 type looks struct {
 	n       int
-	delayed bool // its report is late
+	delayed bool
 	late    bool
 	since   int64 // first call of a named plugin
+	called  bool  // possibly
+	quiet   int64 // last look before
 	plugins map[uint32]*looked
 }
 
@@ -67,9 +70,6 @@ func (p *Plugin) await(id string, after time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.options.Plugins == nil || !p.connected.Load() || a.done[id] {
-		if after != 0 {
-			delete(a.done, id)
-		}
 		return
 	}
 	l := a.seen[id]
@@ -77,7 +77,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 		return
 	}
 	if l == nil {
-		if len(a.seen) >= awaitedMax { // by failed sandboxes
+		if len(a.seen) >= awaitedMax {
 			clear(a.seen)
 		}
 		l = &looks{}
@@ -118,6 +118,7 @@ func (p *Plugin) lookAgain() {
 }
 
 func (p *Plugin) look(wants func(*looks) bool) {
+	at := clock.Monotonic()
 	now, ok := p.others()
 	if !ok {
 		return
@@ -129,6 +130,9 @@ func (p *Plugin) look(wants func(*looks) bool) {
 		if wants(l) && l.n < looksMax {
 			l.add(now)
 			l.late = l.delayed
+			if l.called = l.called || len(p.awaited.seen) > 1; l.late && !l.called {
+				l.quiet = at
+			}
 		}
 	}
 }
@@ -136,9 +140,11 @@ func (p *Plugin) look(wants func(*looks) bool) {
 func (l *looks) add(now []Other) {
 	if l.n++; l.plugins == nil {
 		l.plugins = map[uint32]*looked{}
+		l.called = l.delayed
 	}
 	for _, o := range now {
 		k := l.plugins[o.PID]
+		l.called = l.called || o.Unread || k == nil && l.n > 1 || k != nil && (o.Wrote != k.Wrote || o.Read != k.Read)
 		if k == nil {
 			l.plugins[o.PID] = &looked{Other: o, first: l.n, since: clock.Monotonic()}
 			continue
@@ -147,6 +153,7 @@ func (l *looks) add(now []Other) {
 			k.wrote = l.late
 			if k.last == 0 && o.Read == k.Read {
 				k.last, k.at = k.first, k.since
+				l.quiet = 0
 			}
 			if took := l.n - k.last; k.last != 0 && took > k.took {
 				k.took, k.since = took, k.at
@@ -164,14 +171,12 @@ func (p *Plugin) others() ([]Other, bool) { return p.options.Plugins(int(p.runti
 func (p *Plugin) take(id string) *looks {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
-	seen, is := p.awaited.seen[id]
+	seen := p.awaited.seen[id]
 	delete(p.awaited.seen, id)
 	if len(p.awaited.done) >= awaitedMax {
 		clear(p.awaited.done)
 	}
-	if !is {
-		p.awaited.done[id] = true
-	}
+	p.awaited.done[id] = true
 	return seen
 }
 
@@ -197,7 +202,7 @@ func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event
 	}
 	for _, pid := range slices.Sorted(maps.Keys(l.plugins)) {
 		k := l.plugins[pid]
-		k.State = event.NRICut
+		k.State, l.quiet = event.NRICut, 0
 		if !alive(k.Other) {
 			k.State = event.NRIExited
 		}

@@ -61,6 +61,42 @@ func TestWhatPluginsDidBetweenLooks(t *testing.T) {
 	}
 }
 
+// A look precedes every call if plugins neither read nor wrote since the ADD, and have nothing to read.
+func TestTheLastLookBeforeACall(t *testing.T) {
+	idle, asked, unread, answered, other := Other{Read: 5, Wrote: 10}, Other{Read: 6, Wrote: 10}, Other{Read: 5, Wrote: 10, Unread: true},
+		Other{Read: 5, Wrote: 11}, Other{Actor: event.Actor{PID: 1}}
+	for name, c := range map[string]struct {
+		looks  []Other
+		last   Other
+		change func(p *Plugin, l *looks)
+		want   bool
+	}{
+		"called after all":        {looks: []Other{idle, idle, idle}, last: asked, want: true},
+		"called between":          {looks: []Other{idle, idle, asked}, last: asked, want: true},
+		"called at once":          {looks: []Other{idle, asked, asked}, last: asked},
+		"has a request to read":   {looks: []Other{idle, unread, unread}, last: asked},
+		"answers an earlier call": {looks: []Other{idle, idle}, last: answered},
+		"is lost":                 {looks: []Other{idle, idle}, last: other},
+		"no look at the ADD":      {looks: []Other{idle, idle}, last: asked, change: func(_ *Plugin, l *looks) { l.delayed = true }},
+		"another sandbox starts":  {looks: []Other{idle, idle}, last: asked, change: func(p *Plugin, _ *looks) { p.awaited.seen["two"] = &looks{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now Other
+			p, l := New(Options{Plugins: func(int) ([]Other, bool) { return []Other{now}, true }}), &looks{}
+			p.awaited.seen["one"] = l
+			if c.change != nil {
+				c.change(p, l)
+			}
+			for _, now = range c.looks {
+				p.look(func(one *looks) bool { return one == l })
+				l.delayed = true
+			}
+			l.end([]Other{c.last}, func(Other) bool { return true }, 0)
+			harness.Equal(t, l.quiet != 0, c.want, "a look precedes it")
+		})
+	}
+}
+
 // A report may be read before the step that it follows.
 func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -69,6 +105,7 @@ func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 		p.connected.Store(true)
 		p.take("early")
 		p.Awake("early")
+		p.Await("early")
 		p.Await("early")
 		p.Await("quick")
 		p.take("quick")

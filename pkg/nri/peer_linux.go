@@ -78,6 +78,9 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) {
 			if now, ok := p.others(); ok {
 				s.Plugins = before.end(now, aliveOther, 0)
+				if before != nil && before.quiet != 0 {
+					s.Unasked = reported - before.quiet
+				}
 			}
 		}
 	}()

@@ -32,11 +32,11 @@ func NewSearch(socket string) *Search {
 	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
 }
 
-// List returns the living, connected ones.
+// List returns living ones.
 func (n *Search) List(runtime int) (living []Other, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ends, at, err := peer.Connected(n.base)
+	ends, at, unread, err := peer.Connected(n.base)
 	if err != nil {
 		return nil, false
 	}
@@ -60,6 +60,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 	for _, o := range n.found {
 		if ends[o.socket] != 0 && procfs.Alive(int(o.PID), o.Start) {
 			o.Read, o.Wrote = procfs.Calls(int(o.PID))
+			o.Unread = unread[o.socket]
 			living = append(living, o)
 		}
 	}

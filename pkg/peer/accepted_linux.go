@@ -15,7 +15,9 @@ const (
 	unixRequestSize = 24 // struct unix_diag_req
 	unixMessageSize = 16 // struct unix_diag_msg
 	showPeer        = 4  // UDIAG_SHOW_PEER
+	showUnread      = 16 // UDIAG_SHOW_RQLEN
 	diagPeer        = 2  // UNIX_DIAG_PEER
+	diagUnread      = 4  // UNIX_DIAG_RQLEN
 )
 
 // waiting reports whether a connection is queued: its other end has no inode until accepted.

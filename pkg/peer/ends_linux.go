@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"net"
@@ -39,10 +40,10 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// Connected returns other ends of unix sockets by inode, and those whose path has that base.
-func Connected(base string) (ends, at map[uint64]uint64, err error) {
-	ends, at = map[uint64]uint64{}, map[uint64]uint64{}
-	err = unixSockets(1<<tcpEstablished, showName|showPeer, math.MaxInt, func(s unixSocket) error {
+// Connected returns other ends of unix sockets by inode, those whose path has that base, and unread sockets.
+func Connected(base string) (ends, at map[uint64]uint64, unread map[uint64]bool, err error) {
+	ends, at, unread = map[uint64]uint64{}, map[uint64]uint64{}, map[uint64]bool{}
+	err = unixSockets(1<<tcpEstablished, showName|showPeer|showUnread, math.MaxInt, func(s unixSocket) error {
 		attributes, err := s.attributes()
 		if other, _ := otherIn(attributes); other != 0 {
 			ends[uint64(s.inode)] = uint64(other)
@@ -50,9 +51,14 @@ func Connected(base string) (ends, at map[uint64]uint64, err error) {
 				at[uint64(s.inode)] = uint64(other)
 			}
 		}
+		for _, a := range attributes {
+			if a.Type == diagUnread && len(a.Data) == 8 && binary.NativeEndian.Uint32(a.Data) > 0 {
+				unread[uint64(s.inode)] = true
+			}
+		}
 		return err
 	})
-	return ends, at, err
+	return ends, at, unread, err
 }
 
 // Streams returns other ends of unix and TCP sockets by inode, in our network namespace.

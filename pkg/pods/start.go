@@ -14,6 +14,7 @@ const (
 	startsMax = 64              // steps
 	startMost = 5 * time.Minute // kubelets wait less
 	startRest = time.Second
+	inodeTick = int64(10 * time.Millisecond)
 )
 
 // starts joins a sandbox's programs, network setup and NRI's report.
@@ -154,8 +155,10 @@ func (s *start) end(told *Sandbox, doubt int64) model.Start {
 	if !before(s.Asked) {
 		s.Asked = 0
 	}
-	if s.Mounted = max(s.Mounted, s.Asked); !before(s.Mounted) {
-		s.Mounted = s.Asked
+	if !before(s.Mounted) || s.Mounted < s.Asked-inodeTick {
+		s.Mounted = 0
+	} else {
+		s.Mounted = max(s.Mounted, s.Asked)
 	}
 	return s.Start
 }

@@ -133,7 +133,7 @@ func TestWhenTheRuntimeBeganAStart(t *testing.T) {
 		}, "asked 699 mounted 900 from 1000;"},
 		"the widest alone": {func(s *story) {
 			report(network(s), 0).span(5000, "runtime.v1.RuntimeService/RunPodSandbox", 699, 1161).tick(5010)
-		}, "asked 699 mounted 699 from 1000;"},
+		}, "asked 699 mounted 0 from 1000;"},
 		"a tick of the kernel's clock early": {func(s *story) {
 			report(network(s), 698).span(5000, "cri.sandbox.run", 700, 1161).tick(5010)
 		}, "asked 700 mounted 700 from 1000;"},

@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -81,7 +84,9 @@ var delays = map[string][2]string{
 	"hook-createRuntime": {"oci_hook", "slow-runc create ran OCI hook hook-of-createRuntime"},
 	"hook-poststart":     {"oci_hook", "slow-runc create ran OCI hook hook-of-poststart"}, // runc runs them early
 	"stops-network":      {"runtime", "the runtime ran no program after the network was set up"},
-	"stops-create":       {"runtime", "the runtime ran no program after slow-runc create and before slow-runc start"},
+	"stops-create":       {"runtime", "the runtime ran no program after slow-runc create and before (slow-runc start|NRI)"},
+	"scans netns":        {"runtime", "the runtime mounted no network namespace after it was asked for the sandbox"},
+	"scans plugins":      {"runtime", "the runtime ran no plugin after it mounted the network namespace"},
 	"nri sleeps":         {"nri_plugin", "NRI plugin sleeps .pid"},
 	"nri naps":           {"nri_plugin", "NRI plugin naps .pid"},
 	"nri hangs":          {"nri_plugin", "NRI plugin nri-actor .pid"},
@@ -89,7 +94,11 @@ var delays = map[string][2]string{
 }
 
 // Delays at random places of a sandbox's start have the right cause and name.
-func TestRandomDelaysOfAStart(t *testing.T) {
+func TestRandomDelaysOfAStart(t *testing.T) { delaysOf(t, "") }
+
+func TestRandomDelaysOfAStartOfContainerd17(t *testing.T) { delaysOf(t, "containerd-1.7") }
+
+func delaysOf(t *testing.T, containerd string) {
 	times, seed := fewPoints, uint64(time.Now().UnixNano())
 	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
 		times = n
@@ -99,7 +108,7 @@ func TestRandomDelaysOfAStart(t *testing.T) {
 	}
 	t.Logf("%s=%d %s=%d", randomPoints, times, randomSeed, seed)
 	dice := rand.New(rand.NewPCG(seed, 0))
-	s, dir := delayed(t)
+	s, dir := delayed(t, containerd)
 	var places []string
 	right := 0
 	for range times {
@@ -119,11 +128,12 @@ func TestRandomDelaysOfAStart(t *testing.T) {
 	harness.Equal(t, right, times, "delays with the right cause and name")
 }
 
-func delayed(t *testing.T) (s *scene, dir string) {
+func delayed(t *testing.T, containerd string) (s *scene, dir string) {
 	dir = t.TempDir()
 	tools := harness.Must(filepath.Abs("../tools/bin"))(t)
+	older := filepath.Join(tools, containerd)
 	self := harness.Must(os.Executable())(t)
-	in := strings.NewReplacer("DIR", dir, "RUNC", filepath.Join(tools, "runc"), "SHIM", filepath.Join(tools, "containerd-shim-runc-v2"))
+	in := strings.NewReplacer("DIR", dir, "RUNC", filepath.Join(tools, "runc"), "SHIM", filepath.Join(older, "containerd-shim-runc-v2"))
 	for name, script := range map[string]string{
 		"slow-runc": slowRunc, "containerd-shim-runc-v2": slowShim, "hook-of-prestart": sleepyHook,
 		"hook-of-createRuntime": sleepyHook, "hook-of-poststart": sleepyHook,
@@ -131,14 +141,16 @@ func delayed(t *testing.T) (s *scene, dir string) {
 		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(in.Replace(script)), 0o755))
 	}
 	for _, name := range []string{"containerd", "ctr"} {
-		harness.Check(t, os.Symlink(filepath.Join(tools, name), filepath.Join(dir, name)))
+		harness.Check(t, os.Symlink(filepath.Join(older, name), filepath.Join(dir, name)))
 	}
 	harness.Check(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	relay := harness.Address(t)
 	s = set(t, rig.Options{
-		Containerd: dir, Runc: filepath.Join(dir, "slow-runc"), Env: []string{delaysDir + "=" + dir},
+		Containerd: dir, OTLP: "http://" + relay, Runc: filepath.Join(dir, "slow-runc"), Env: []string{delaysDir + "=" + dir},
 		NRIPlugins: map[string]string{"10-sleeps": self, "20-naps": self, "30-answers": self},
-	}, "[slow]\ncall = \"500ms\"\n[sampling]\nper_second = 0\n")
+	}, fmt.Sprintf("[slow]\ncall = \"500ms\"\n[sampling]\nper_second = 0\n[relay]\nlisten = %q\n", relay))
 	s.network("pods", rig.Bridge(), rig.Test("stopper"))
+	s.add(rig.PodOptions{}, false) // makes the folder of network namespaces
 	harness.Check(t, os.WriteFile(filepath.Join(dir, "runtime"), fmt.Appendln(nil, s.rig.ContainerdPID()), 0o600))
 	return s, dir
 }
@@ -154,6 +166,8 @@ func (s *scene) delay(dir, place string, length time.Duration) (says, cause stri
 		if act == "hangs" || act == "dies" {
 			defer s.acting(act)()
 		}
+	} else if what, is := strings.CutPrefix(place, "scans "); is {
+		defer s.scanned(what, length)()
 	} else {
 		file := filepath.Join(dir, place)
 		harness.Check(s.T, os.WriteFile(file, fmt.Appendf(nil, "%.1f\n", length.Seconds()), 0o600))
@@ -173,4 +187,37 @@ func (s *scene) delay(dir, place string, length time.Duration) (says, cause stri
 	s.add(o, false)
 	outer, _ := s.started(fmt.Sprintf("pod-%d", s.pods))
 	return outer.Attrs["cniscope.verdict"], outer.Attrs["cniscope.cause"]
+}
+
+// scanned delays the first open of a new network namespace or of a plugin, as on-access scanners do, until the
+// returned function ends it.
+func (s *scene) scanned(what string, length time.Duration) (end func()) {
+	s.Helper()
+	where, opens := filepath.Join(s.rig.Dir(), "state", "*", "netns"), uint64(unix.FAN_OPEN_PERM)
+	if what == "plugins" {
+		where, opens = s.rig.CNIBinDir(), unix.FAN_OPEN_EXEC_PERM
+	}
+	found := harness.Must(filepath.Glob(where))(s.T)
+	harness.Equal(s.T, len(found), 1, "folders", where)
+	watch := harness.Must(unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY))(s.T)
+	harness.Check(s.T, unix.FanotifyMark(watch, unix.FAN_MARK_ADD, opens|unix.FAN_EVENT_ON_CHILD, unix.AT_FDCWD, found[0]))
+	f := os.NewFile(uintptr(watch), "scanner")
+	go func() {
+		var until time.Time
+		for {
+			var event unix.FanotifyEventMetadata
+			bytes := unsafe.Slice((*byte)(unsafe.Pointer(&event)), unsafe.Sizeof(event))
+			if _, err := f.Read(bytes); err != nil {
+				return
+			}
+			if until.IsZero() {
+				until = time.Now().Add(length)
+			}
+			time.Sleep(time.Until(until)) // the fault
+			answer := unix.FanotifyResponse{Fd: event.Fd, Response: unix.FAN_ALLOW}
+			_, _ = f.Write(unsafe.Slice((*byte)(unsafe.Pointer(&answer)), unsafe.Sizeof(answer)))
+			_ = unix.Close(int(event.Fd))
+		}
+	}()
+	return func() { f.Close() }
 }
