@@ -28,8 +28,8 @@ type KnownFailure struct {
 
 // KnownFailures lists them; the first match counts.
 func KnownFailures() []KnownFailure {
-	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofNodes(),
-		ofAPIServers(), ofClusterNetworks(), ofDelegators(), ofClouds())
+	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofProxies(),
+		ofAPIServers(), ofNodes(), ofClusterNetworks(), ofDelegators(), ofClouds())
 }
 
 type pattern struct {

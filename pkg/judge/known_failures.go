@@ -36,6 +36,12 @@ func ofInterfacePlugins() []KnownFailure {
 			"modinfo bridge; ls /lib/modules/$(uname -r)", event.FoundModule, "bridge", "containernetworking/plugins#370", `failed to create bridge "cni0": could not add "cni0": operation not supported`,
 		},
 		{
+			"", `failed to create bridge .*: numerical result out of range`,
+			"set bridge in the CNI configuration to a name of up to 15 characters",
+			"grep -r bridge /etc/cni/net.d", "", "", "genuinetools/netns#16", `failed to create bridge ` +
+				`"cni-of-all-tenants": could not add "cni-of-all-tenants": numerical result out of range`,
+		},
+		{
 			"", `failed to make veth pair: operation not supported`,
 			"load the module (modprobe veth), or reboot if an upgrade removed the modules of the running kernel",
 			"modinfo veth; ls /lib/modules/$(uname -r)", event.FoundModule, "veth", "podman-container-tools/podman#12246", "failed to make veth pair: operation not supported",
@@ -283,6 +289,12 @@ func ofChainedPlugins() []KnownFailure {
 			"", "open /proc/sys/net/netfilter/nf_conntrack_max: no such file or directory",
 		},
 		{
+			"tuning", `write /proc/sys/net/[^:]+: invalid argument`,
+			"set the sysctl that the message names to a value that the kernel takes, in the tuning configuration: its " +
+				"value is no number or out of range",
+			"grep -r sysctl /etc/cni/net.d", "", "", "", "write /proc/sys/net/ipv4/tcp_ecn: invalid argument",
+		},
+		{
 			"", `invalid net sysctl key`,
 			"move this sysctl to securityContext.sysctls of the pod: tuning sets those below net. only",
 			"grep -r sysctl /etc/cni/net.d", "", "", "", `invalid net sysctl key: "kernel.shmmax"`,
@@ -413,7 +425,21 @@ func ofCalls() []KnownFailure {
 func ofNodes() []KnownFailure {
 	return []KnownFailure{
 		{
-			"", `(open|write|mkdir|create) /.*: no space left on device`,
+			"", `((inotify|fsnotify)\w*[^:]*|\bwatch(er|ing)? [^:]*|\bwatcher): no space left on device`,
+			"run sysctl -w fs.inotify.max_user_watches=524288 and set it in /etc/sysctl.d, too: the file watches of " +
+				"the user are used up, no disk is full",
+			"sysctl fs.inotify", "", "", "google/cadvisor#1581", "failed to watch: inotify_add_watch /etc/cni/net.d: " +
+				"no space left on device",
+		},
+		{
+			"", `mkdir /sys/fs/cgroup/.*: no space left on device`,
+			"delete pods and stop services (systemd-cgls lists them), or reboot: the kernel has no room for another " +
+				"cgroup, and may keep those that were removed",
+			"cat /proc/cgroups; grep . /sys/fs/cgroup/cgroup.stat", "", "", "moby/moby#29638",
+			"mkdir /sys/fs/cgroup/memory/system.slice: no space left on device",
+		},
+		{
+			"", `(open|write|mkdir|create) /([^ps]|p[^r]|s[^y]).*: no space left on device`,
 			"free space or inodes on the file system of the file that the message names (df -h, df -i)",
 			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
 		},
@@ -465,11 +491,66 @@ func ofNodes() []KnownFailure {
 	}
 }
 
+// ofProxies: webhooks.
+func ofProxies() []KnownFailure {
+	return []KnownFailure{
+		{
+			"", `failed calling webhook ("(?P<WEBHOOK>[^"]*)")?`,
+			"fix the webhook WEBHOOK, which the API server asks: its pods, Service and caBundle; if its pods wait for " +
+				"this network, set its failurePolicy to Ignore until they run",
+			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
+			"projectcapsule/capsule#787", `Internal error occurred: failed calling webhook ` +
+				`"nodes.capsule.clastix.io": failed to call webhook: no endpoints available for service ` +
+				`"capsule-webhook-service"`,
+		},
+		{
+			"", `admission webhook ("(?P<WEBHOOK>[^"]*)" )?denied the request`,
+			"set the policy of the webhook WEBHOOK to allow what the CNI writes: the message names the rule that denied it",
+			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
+			"aws/amazon-vpc-cni-k8s#2814", `admission webhook "validate.kyverno.svc-fail" denied the request: ` +
+				`resource Pod was blocked due to the following policies`,
+		},
+		{
+			"", `proxyconnect tcp: `,
+			"take HTTPS_PROXY out of the container runtime's environment (systemctl show -p Environment containerd), " +
+				"or add the address that the message names first to NO_PROXY: the plugin asked the proxy",
+			"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",
+			`error getting ClusterInformation: Get ` +
+				`"https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": proxyconnect tcp: ` +
+				`dial tcp 10.1.2.3:3128: connect: connection refused`,
+		},
+		{
+			"", `https://[^"]*/apis?/[^"]*"?: .*TLS handshake timeout`,
+			"add the API server's address to NO_PROXY if the container runtime has HTTPS_PROXY set (systemctl show -p " +
+				"Environment containerd); otherwise run kubectl get --raw '/readyz?verbose' and fix what fails there",
+			"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",
+			`error getting ClusterInformation: Get ` +
+				`"https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": net/http: TLS ` +
+				`handshake timeout`,
+		},
+		{
+			"", `client rate limiter Wait returned an error`,
+			"start fewer pods at once, or raise the request limit (QPS) of the program that reports it: it held its " +
+				"request back, unless a slow API server had used up its time (kubectl get --raw '/readyz?verbose')",
+			"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/whereabouts#395",
+			"error at storage engine: k8s get error: client rate limiter Wait returned an error: context deadline " +
+				"exceeded",
+		},
+		{
+			"", `: database space exceeded`,
+			"run etcdctl compact, etcdctl defrag and etcdctl alarm disarm, in this order; raise --quota-backend-bytes " +
+				"of etcd if its data needs it",
+			"etcdctl endpoint status -w table; etcdctl alarm list", "", "", "cilium/cilium#1172",
+			"etcdserver: mvcc: database space exceeded",
+		},
+	}
+}
+
 // ofAPIServers are failures to reach it, and its refusals.
 func ofAPIServers() []KnownFailure {
 	return []KnownFailure{
 		{
-			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: connect: (no route to host|network is unreachable)`,
+			"", `https://[^"]*/apis?/[^"]*"?: dial tcp .*: connect: (no route to host|network is unreachable)`,
 			"add the route that ip route get shows to be missing, or have the API server's node accept the port: a " +
 				"firewall that rejects (firewalld, nft list ruleset) says no route to host, too",
 			"ip route get 10.96.0.1; nft list ruleset", "", "", "",
@@ -477,7 +558,7 @@ func ofAPIServers() []KnownFailure {
 				`connect: no route to host`,
 		},
 		{
-			"", `https://[^"]*/apis?/[^"]*"?.*: dial tcp .*: (connect: connection refused|i/o timeout)`,
+			"", `https://[^"]*/apis?/[^"]*"?: dial tcp .*: (connect: connection refused|i/o timeout)`,
 			"start the API server again; for a Service address, start kube-proxy or its replacement on this node",
 			"kubectl get --raw /readyz; crictl ps --name kube-proxy", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": dial tcp 10.96.0.1:443: connect: connection refused`,
 		},
@@ -488,19 +569,19 @@ func ofAPIServers() []KnownFailure {
 		},
 		{
 			"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: ` +
-				`(request timed out|leader changed|no leader)|TLS handshake timeout`,
+				`(request timed out|leader changed|no leader)`,
 			"run kubectl get --raw '/readyz?verbose' and fix what fails there: the API server or its etcd is " +
 				"overloaded (etcdctl endpoint status, the disk of etcd)",
 			"kubectl get --raw '/readyz?verbose'", "", "", "kubernetes/kubernetes#122938", "the server was unable to " +
 				"return a response in the time allotted, but may still be processing the request (get namespaces shop)",
 		},
 		{
-			"", `certificate signed by unknown authority`,
+			"", `https://[^"]*/apis?/[^"]*"?: .*certificate signed by unknown authority`,
 			"restart the CNI's pod on this node, so that it writes its kubeconfig in /etc/cni/net.d again with the CA of this cluster",
 			"ls -l /etc/cni/net.d", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": x509: certificate signed by unknown authority`,
 		},
 		{
-			"", `certificate has expired or is not yet valid`,
+			"", `https://[^"]*/apis?/[^"]*"?: .*certificate has expired or is not yet valid`,
 			"set the node's clock if timedatectl shows a wrong time; otherwise renew the API server's certificates (kubeadm certs renew all, on each control plane node)",
 			"timedatectl; kubeadm certs check-expiration", "", "", "", `Get "https://10.96.0.1:443/api/v1/nodes/worker-1": x509: certificate has expired or is not yet valid: current time 2024-01-02T15:04:05Z is after 2023-12-31T00:00:00Z`,
 		},

@@ -94,7 +94,9 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 
 // Of a message of a known failure, redaction takes only ids of others, addresses of memory, patterns and queries.
 func TestKnownFailuresLeaveWhole(t *testing.T) {
-	foreign := regexp.MustCompile(`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|\?timeout=\w+|: 1021994$|30\.000000|"kernel\.shmmax"|ffffff00`)
+	foreign := regexp.MustCompile(
+		`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|webhook|\?timeout=\w+|: ` +
+			`1021994$|30\.000000|"kernel\.shmmax"|ffffff00`)
 	for _, k := range KnownFailures() {
 		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
 			!strings.Contains(k.Example, "the kernel refused") {
@@ -164,6 +166,29 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"bridge", ", because the kernel refused RTM_NEWLINK (EPERM)", "CAP_NET_ADMIN"},
 		{"bridge", ", because the kernel refused RTM_NEWLINK (EACCES)", ""},
 		{"p", "dial unix /run/containerd/containerd.sock: connect: permission denied", ""},
+		// No space, but where?
+		{"multus", "failed to create fsnotify watcher: no space left on device", "max_user_watches"},
+		{"multus", `failed to watch "/etc/cni/net.d": no space left on device`, "max_user_watches"},
+		{"multus", "write /var/lib/watch/a: no space left on device", "df -i"},
+		{"mesh", "mkdir /sys/fs/cgroup/memory/a: no space left on device", "systemd-cgls"},
+		{"mesh", "write /sys/fs/cgroup/cpuset/a/cgroup.procs: no space left on device", ""},
+		{"mesh", "write /proc/sys/net/core/a: no space left on device", ""},
+		// Not the API server's fault
+		{"multus", `failed calling webhook "a.b.c": failed to call webhook: Post ` +
+			`"https://a.b.svc:443/v1/admit?timeout=3s": x509: certificate signed by unknown authority`, "caBundle"},
+		{"multus", `failed calling webhook "a.b.c": Post "https://a.b.svc:443/api/a": dial tcp: lookup a.b.svc on ` +
+			`10.0.0.2:53: no such host`, "webhook a.b.c"},
+		{"multus", `failed calling webhook "‹text 9›": Post "https://‹text 9›/api/a": dial tcp 10.96.3.4:443: ` +
+			`connect: connection refused`, "webhook WEBHOOK"},
+		{"multus", `admission webhook "a.b.c" denied the request: pods "web" not found in the list`, "policy"},
+		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": proxyconnect tcp: dial tcp 10.1.2.3:3128: connect: ` +
+			`connection refused`, "NO_PROXY"},
+		{"calico", "transport: authentication handshake failed: x509: certificate signed by unknown authority", ""},
+		{"calico", "transport: authentication handshake failed: x509: certificate has expired or is not yet valid", ""},
+		{"ipamd", `Post "https://ec2.eu-west-1.amazonaws.com/": net/http: TLS handshake timeout`, ""},
+		// Refused values and names
+		{"bridge", "write /proc/sys/net/ipv4/conf/cni0/forwarding: invalid argument", ""},
+		{"vlan", "failed to create vlan: numerical result out of range", ""},
 		// iptables' exit code 4
 		{"portmap", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock", "minSyncPeriod"},
 		{"portmap", "running [/usr/sbin/iptables -t nat -A X --wait]: exit status 4: iptables v1.8.9 (nf_tables):  RULE_APPEND failed (Invalid argument): rule in chain X", ""},

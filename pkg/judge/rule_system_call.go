@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 func systemCall(e *evidence) *finding {
@@ -22,6 +23,9 @@ func systemCall(e *evidence) *finding {
 			"and iotop show what writes; thaw the file system (fsfreeze -u) if something froze it"
 	case onDisk(most.Name):
 		f.Remedy = CauseSystemCall.remedy()
+	case strings.HasPrefix(most.Name, "send"):
+		f.Remedy = "run the plugin under strace -f -yy -e trace=" + most.Name + ", which names the socket: that of " +
+			"a log (/dev/log) waits for systemd-journald"
 	}
 	return f
 }

@@ -178,7 +178,7 @@ func TestMoreIncidents(t *testing.T) {
 	harness.Root(t)
 	s := incidentRig(t)
 	s.record()
-	for i, c := range moreReports() {
+	for i, c := range append(moreReports(), unseen()...) {
 		t.Run(c.id, func(t *testing.T) {
 			s := *s
 			s.T, s.prefix, s.pods = t, c.id, 100*i

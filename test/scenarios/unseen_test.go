@@ -1,0 +1,163 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const (
+	logSocket = incidentDir + "/dev-log"
+	telemetry = incidentDir + "/telemetry.sock"
+	openLock  = incidentDir + "/network.lock"
+	proxy     = "127.0.6.60:3128"
+)
+
+// failing is a plugin's failure in the words of its report.
+func failing(words string) func() error { return func() error { return errors.New(words) } }
+
+func init() {
+	doings["ADD syslog"] = func() error {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket})
+		}
+		if err == nil {
+			err = unix.Send(fd, []byte("<30>multus[1]: ADD"), unix.MSG_NOSIGNAL)
+		}
+		return err
+	}
+	doings["ADD telemetry"] = func() error {
+		c, err := net.Dial("unix", telemetry)
+		if err == nil {
+			defer c.Close()
+			_, err = c.Write(make([]byte, 4<<20))
+		}
+		return err
+	}
+	doings["ADD open"] = func() error { return openLocked(unix.F_OFD_SETLKW) }
+	doings["ADD proxy"] = func() error {
+		through := http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})
+		client := http.Client{Transport: &http.Transport{Proxy: through, TLSHandshakeTimeout: 2 * time.Second}}
+		_, err := client.Get("https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default")
+		return fmt.Errorf("error getting ClusterInformation: %w", err)
+	}
+	doings["ADD endpoints"] = failing(`Internal error occurred: failed calling webhook "nodes.capsule.clastix.io": failed to call webhook: Post "https://capsule-webhook-service.caas.svc:443/nodes?timeout=30s": no endpoints available for service "capsule-webhook-service"`)
+	doings["ADD webhook"] = failing(`Multus: [shop/pod]: error setting the networks status: status update failed for pod shop/pod: Internal error occurred: failed calling webhook "validation.gatekeeper.sh": failed to call webhook: Post "https://gatekeeper-webhook-service.gatekeeper-system.svc:443/v1/admit?timeout=3s": tls: failed to verify certificate: x509: certificate signed by unknown authority`)
+	doings["ADD watches"] = failing(`failed to create watcher: inotify_add_watch /etc/cni/net.d: no space left on device`)
+	doings["ADD cgroup"] = failing(`mkdir /sys/fs/cgroup/memory/kubepods/burstable/pod79fe803c: no space left on device`)
+}
+
+// openLocked locks openLock for its open file.
+func openLocked(how int) error {
+	f, err := os.OpenFile(openLock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.FcntlFlock(f.Fd(), how, &unix.Flock_t{Type: unix.F_WRLCK})
+	}
+	if err == nil {
+		time.AfterFunc(2*time.Second, func() { f.Close() })
+	}
+	return err
+}
+
+// unread is a log socket whose reader takes nothing for two seconds.
+func unread(s *scene) func() {
+	l := harness.Must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: logSocket, Net: "unixgram"}))(s.T)
+	fd := harness.Must(unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0))(s.T)
+	harness.Check(s.T, unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket}))
+	for unix.Send(fd, []byte("full"), 0) == nil {
+	}
+	time.AfterFunc(3*time.Second, func() {
+		for b := make([]byte, 64); ; {
+			if _, err := l.Read(b); err != nil {
+				return
+			}
+		}
+	})
+	return func() { l.Close(); _ = unix.Close(fd) }
+}
+
+// serves serves each connection.
+func serves(network, address string, serve func(net.Conn)) func(*scene) func() {
+	return func(s *scene) func() {
+		l := harness.Must(net.Listen(network, address))(s.T)
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go serve(c)
+			}
+		}()
+		return func() { l.Close() }
+	}
+}
+
+// Each has its cause and what helps, not the remedy of a cause that has the same words.
+func unseen() []report {
+	const handshake = "HTTP/1.1 200 OK\r\n\r\n"
+	name := rig.Bridge(rig.Conf{"bridge": "br_maths_overlays"})
+	slow := []report{{incident{
+		id: "log-socket-full", chain: does("multus", "syslog"), before: unread, cause: "system_call",
+		says: []string{"multus waited in system call sendto"}, remedy: "names the socket",
+	}, "disk"}, {incident{
+		id: "telemetry-unread", chain: does("contiv", "telemetry"), cause: "agent_idle", says: []string{telemetry, "was idle"}, remedy: "'s log",
+		before: serves("unix", telemetry, func(c net.Conn) {
+			time.Sleep(2 * time.Second)
+			_, _ = io.Copy(io.Discard, c)
+		}),
+	}, "disk"}, {incident{
+		id: "open-file-lock", chain: does("contiv", "open"), cause: "file_lock", says: []string{openLock + ", held by "}, remedy: "if it hangs",
+		before: func(s *scene) func() {
+			harness.Check(s.T, openLocked(unix.F_OFD_SETLK))
+			return func() {}
+		},
+	}, "iptables"}}
+	failed := []report{{incident{
+		id: "through-a-proxy", chain: does("calico", "proxy"), says: []string{"TLS handshake timeout", "plugin calico waited for ", proxy}, remedy: "NO_PROXY",
+		before: serves("tcp", proxy, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 4096))
+			_, _ = io.WriteString(c, handshake)
+			time.Sleep(4 * time.Second)
+			c.Close()
+		}),
+	}, "etcd"}, {incident{
+		id: "webhook-without-endpoints", chain: does("calico", "endpoints"), says: []string{"no endpoints"}, remedy: "fix the webhook",
+	}, "start the API server"}, {incident{
+		id: "webhook-certificate", chain: does("multus", "webhook"), says: []string{"unknown authority"}, remedy: "caBundle",
+	}, "kubeconfig"}, {incident{
+		id: "inotify-watches", chain: does("multus", "watches"), says: []string{"inotify_add_watch"}, remedy: "max_user_watches",
+	}, "df -h"}, {incident{
+		id: "cgroups-used-up", chain: does("contiv", "cgroup"), says: []string{"/sys/fs/cgroup/memory/kubepods/"}, remedy: "cgroup",
+	}, "df -h"}, {incident{
+		id: "sysctl-refused", chain: []rig.Plugin{rig.Bridge(), rig.Tuning(map[string]string{"net.ipv4.tcp_ecn": "9"})},
+		says: []string{"tcp_ecn: invalid argument"}, remedy: "value that the kernel takes",
+	}, "module"}, {incident{
+		id: "bridge-name-too-long", chain: []rig.Plugin{name}, says: []string{"br_maths_overlays"}, remedy: "up to 15 characters",
+	}, "module"}, {incident{
+		id: "text-file-busy", chain: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, cause: "runtime", says: []string{"plugin idler did not run"}, remedy: "text file busy",
+		before: func(s *scene) func() {
+			f := harness.Must(os.OpenFile(filepath.Join(s.rig.Dir(), "cni", "bin", "idler"), os.O_WRONLY, 0))(s.T)
+			return func() { f.Close() }
+		},
+	}, "CNI binary directory"}}
+	for i := range failed {
+		failed[i].fails, failed[i].cause = true, cmp.Or(failed[i].cause, "plugin_error")
+	}
+	return append(slow, failed...)
+}
