@@ -73,7 +73,9 @@ func drawers() [model.FactKinds]drawer {
 func (w *writer) draw(d *drawing) {
 	d.writer = w
 	d.where = d.outer
-	d.where.attributes = slices.Concat(d.outer.attributes, keyValues(aboutRun(d.run.Run)))
+	if len(d.image.Facts) > 0 {
+		d.where.attributes = keyValues(slices.Clip(d.outer.attributes), aboutRun(d.run.Run)...)
+	}
 	of := drawers()
 	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *model.Fact) int {
 		return cmp.Compare(of[a.Kind()].turn, of[b.Kind()].turn)

@@ -16,7 +16,7 @@ import (
 )
 
 func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
-	s.Attributes = append(s.Attributes, keyValues(kvs)...)
+	s.Attributes = keyValues(s.Attributes, kvs...)
 }
 
 func fail(s *tracepb.Span, message, errorType string) {
@@ -28,7 +28,7 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	trace, span := to.TraceID(), to.SpanID()
 	return &tracepb.Span_Link{
 		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
-		Attributes: keyValues([]attribute.KeyValue{attr.Link(why)}),
+		Attributes: keyValues(nil, attr.Link(why)),
 	}
 }
 
@@ -39,19 +39,21 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
-	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
+// keyValues appends kvs to out.
+func keyValues(out []*commonpb.KeyValue, kvs ...attribute.KeyValue) []*commonpb.KeyValue {
+	pairs := make([]struct {
 		commonpb.KeyValue
 		value commonpb.AnyValue
 		text  commonpb.AnyValue_StringValue
 	}, len(kvs))
+	out = slices.Grow(out, len(kvs))
 	for i, kv := range kvs {
 		p := &pairs[i]
 		p.Key, p.Value = string(kv.Key), &p.value
 		if p.value.Value, p.text.StringValue = &p.text, kv.Value.AsString(); kv.Value.Type() != attribute.STRING {
 			set(p.Value, kv.Value)
 		}
-		out[i] = &p.KeyValue
+		out = append(out, &p.KeyValue)
 	}
 	return out
 }

@@ -11,7 +11,6 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -52,10 +51,7 @@ type Trace struct {
 
 // Of returns spans without ids.
 func Of(spans *tracepb.ResourceSpans) Trace {
-	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) {
-		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
-		return slices.Clip(data), err
-	})}
+	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) { return encoded(spans) })}
 }
 
 // Encoded returns Spans as TracesData. Do not change it.
@@ -85,7 +81,7 @@ func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
 func (w *writer) finish(runtime event.Runtime) Trace {
 	all := Of(&tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(w.about(runtime))},
+		Resource:  &resourcepb.Resource{Attributes: keyValues(nil, w.about(runtime)...)},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
@@ -136,7 +132,7 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 }
 
 func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
-	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
+	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(nil, about...)})
 }
 
 // slow marks a span twice: backends search the attribute, users read the event.
