@@ -67,11 +67,12 @@ func set(to *commonpb.AnyValue, v attribute.Value) {
 	case attribute.FLOAT64:
 		to.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}
 	case attribute.STRINGSLICE:
-		list := &commonpb.ArrayValue{}
-		for _, s := range v.AsStringSlice() {
-			list.Values = append(list.Values, &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}})
+		texts := v.AsStringSlice()
+		list := make([]*commonpb.AnyValue, len(texts))
+		for i, s := range texts {
+			list[i] = &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
 		}
-		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
+		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}
 	default:
 		to.Value = &commonpb.AnyValue_StringValue{StringValue: v.String()}
 	}
