@@ -14,9 +14,9 @@ import (
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
-	case !op.Live() && op.Commit != 0 && op.Commit <= now:
+	case op.Commit != 0 && op.Commit <= now && !op.Live():
 		return op.Ending
-	case !op.Live() && idle >= settle && (idle >= patience*settle || !t.expects(op)):
+	case idle >= settle && !op.Live() && (idle >= patience*settle || !t.expects(op)):
 		return model.ClosedSettled
 	case now-op.Start >= int64(t.options.MaxHold):
 		return model.ClosedHeld
