@@ -115,9 +115,8 @@ func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	)
 }
 
-func aboutProcess(im *model.Image) []attribute.KeyValue {
-	const usual = 20
-	kvs := append(make([]attribute.KeyValue, 0, usual),
+func aboutProcess(kvs []attribute.KeyValue, im *model.Image) []attribute.KeyValue {
+	kvs = append(kvs,
 		semconv.ProcessCommand(im.Name),
 		semconv.ProcessExecutableName(im.File[strings.LastIndexByte(im.File, '/')+1:]),
 		semconv.ProcessExecutablePath(im.File),

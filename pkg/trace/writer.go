@@ -68,6 +68,8 @@ type writer struct {
 	own   oteltrace.TraceID // for calls without a recorded parent
 	spans []*tracepb.Span
 	root  oteltrace.SpanID
+
+	process []attribute.KeyValue // for reuse
 }
 
 func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
