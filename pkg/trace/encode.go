@@ -23,15 +23,19 @@ func encoded(all *tracepb.ResourceSpans) ([]byte, error) {
 	for _, scope := range slices.Backward(all.ScopeSpans) {
 		before := w.written()
 		w.spans(2, scope.Spans)
-		inner := w.written()
-		w.text(2, scope.GetScope().GetVersion())
-		w.text(1, scope.GetScope().GetName())
-		w.message(1, inner)
+		if by := scope.Scope; by != nil {
+			before := w.written()
+			w.text(2, by.Version)
+			w.text(1, by.Name)
+			w.message(1, before)
+		}
 		w.message(2, before)
 	}
-	before := w.written()
-	w.attributes(1, all.GetResource().GetAttributes())
-	w.message(1, before)
+	if all.Resource != nil {
+		before := w.written()
+		w.attributes(1, all.Resource.Attributes)
+		w.message(1, before)
+	}
 	w.message(1, 0)
 	return slices.Clip(slices.Clone(w.data[w.at:])), w.invalid
 }

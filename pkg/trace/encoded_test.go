@@ -40,6 +40,7 @@ func TestEveryKindOfValueIsEncodedAsProtobufDoes(t *testing.T) {
 			ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{}, Spans: spans}},
 		}))
 	}
+	encodesAsProto(Of(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{}}}))
 	for _, s := range []*tracepb.Span{{Name: "\xff"}, {Attributes: keyValues(nil, attribute.String("a", "\xff"))}} {
 		all := Of(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{s}}}})
 		if _, err := all.Encoded(); err == nil {
