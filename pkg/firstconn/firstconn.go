@@ -22,9 +22,7 @@ import (
 const (
 	// watched is as long as the timeline waits.
 	watched = time.Minute
-	// least is the least pace.
-	least = time.Second
-	// breath is that for failed calls.
+	// breath is between looks for failed calls.
 	breath = 100 * time.Millisecond
 )
 
@@ -70,7 +68,7 @@ type pod struct {
 // New returns a source that looks at up to limit pods: after a time from their setup, and whenever it doubled.
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{
-		node: n, after: after, pace: max(after/2, least), limit: limit,
+		node: n, after: after, pace: max(after/2, time.Second), limit: limit,
 		wake: make(chan struct{}, 1), wants: make(chan want, limit),
 		pods: map[event.Namespace]*pod{}, paced: clock.Monotonic(),
 	}

@@ -21,7 +21,7 @@ type About struct {
 
 func (c Cause) remedy() string { return c.About().Remedy }
 
-// About returns what is known of a cause; of an unknown one, its name.
+// About describes a cause; of an unknown one it has the name.
 func (c Cause) About() About {
 	for _, some := range causes() {
 		all := some()

@@ -161,7 +161,6 @@ func (l *looks) add(now []Other) {
 
 func (p *Plugin) others() ([]Other, bool) { return p.options.Plugins(int(p.runtimePID.Load())) }
 
-// alone reports whether looks, the last of which just was, found none.
 func (p *Plugin) alone(l *looks) bool {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()

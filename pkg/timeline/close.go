@@ -161,7 +161,7 @@ func unsuccessful(c *model.Call) bool {
 		slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() })
 }
 
-// runtimesMax bounds known runtimes: each start adds a runtime.
+// runtimesMax: each start adds a runtime.
 const runtimesMax = 64
 
 func (t *Timeline) abandon(op *active.Operation) {

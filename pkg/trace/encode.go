@@ -12,11 +12,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// encoded returns what proto.Marshal does, of the fields that this package sets, as TracesData.
+// encoded is proto.Marshal for this package's fields.
 func encoded(all *tracepb.ResourceSpans) ([]byte, error) {
+	const usualSpan = 640
 	room := 1 << 10
 	for _, scope := range all.ScopeSpans {
-		room += len(scope.Spans) * 640 // bytes of a usual span
+		room += len(scope.Spans) * usualSpan
 	}
 	w := &wire{data: make([]byte, room), at: room}
 	w.text(3, all.SchemaUrl)
@@ -40,7 +41,7 @@ func encoded(all *tracepb.ResourceSpans) ([]byte, error) {
 	return slices.Clip(slices.Clone(w.data[w.at:])), w.invalid
 }
 
-// wire is written from its end, because lengths precede messages. data[at:] is written.
+// wire is written backward: lengths come first.
 type wire struct {
 	data    []byte
 	at      int
@@ -98,7 +99,7 @@ func (w *wire) attributes(field protowire.Number, all []*commonpb.KeyValue) {
 	}
 }
 
-// value writes zeros too: they are of a oneof.
+// value writes zeros.
 func (w *wire) value(field protowire.Number, v *commonpb.AnyValue) {
 	before := w.written()
 	switch v := v.GetValue().(type) {
@@ -124,7 +125,6 @@ func (w *wire) value(field protowire.Number, v *commonpb.AnyValue) {
 	w.message(field, before)
 }
 
-// message completes a field whose content follows the first written bytes.
 func (w *wire) message(field protowire.Number, before int) {
 	w.varint(uint64(w.written() - before))
 	w.tag(field, protowire.BytesType)

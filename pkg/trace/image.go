@@ -26,8 +26,8 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 	s := w.span(where, w.ids.span(where.trace, string(im.Process), im.Start), name, im.Start, im.End, kind)
 	add(s, aboutRun(run.Run)...)
-	w.process = aboutProcess(w.process[:0], im)
-	add(s, w.process...)
+	w.scratch = aboutProcess(w.scratch[:0], im)
+	add(s, w.scratch...)
 	add(s, aboutActivity(im)...)
 	s.Links = w.perhaps(im.Attribution)
 	if limit, slow := w.j.Slow[im]; slow {

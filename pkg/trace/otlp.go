@@ -39,7 +39,6 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues appends kvs to out.
 func keyValues(out []*commonpb.KeyValue, kvs ...attribute.KeyValue) []*commonpb.KeyValue {
 	pairs := make([]struct {
 		commonpb.KeyValue
@@ -86,7 +85,7 @@ type Node struct {
 	Host, OS, Arch string
 	// Instance is unique to a process.
 	Instance, Version string
-	// The operator's; they can name the service, not replace the above.
+	// The operator's: they replace none but the service's name.
 	Attributes map[string]string
 }
 

@@ -129,7 +129,7 @@ func refusal(r request) string {
 
 func aboutRequest(r request) []attribute.KeyValue {
 	of := r.Interface
-	kvs := slices.Clone(nonZero( // the list, mostly zeros, is on the stack
+	kvs := slices.Clone(nonZero(
 		attr.RequestProtocol(r.Protocol),
 		attr.RequestName(r.Name),
 		semconv.NetworkInterfaceNameKey.String(r.On),

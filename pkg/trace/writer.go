@@ -22,7 +22,7 @@ import (
 // Scope is the instrumentation scope of every span.
 const Scope = "github.com/cniscope/cniscope"
 
-// Builder makes spans. It is not safe for concurrent use.
+// Builder makes spans. Not for concurrent use.
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
@@ -57,7 +57,7 @@ func Of(spans *tracepb.ResourceSpans) Trace {
 // Encoded returns Spans as TracesData. Do not change it.
 func (t Trace) Encoded() ([]byte, error) { return t.encode() }
 
-// Drawn returns the trace, for structs that embed it.
+// Drawn is for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
 
 type writer struct {
@@ -69,7 +69,7 @@ type writer struct {
 	spans []*tracepb.Span
 	root  oteltrace.SpanID
 
-	process []attribute.KeyValue // for reuse
+	scratch []attribute.KeyValue
 }
 
 func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
@@ -134,7 +134,9 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 }
 
 func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
-	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(nil, about...)})
+	s.Events = append(s.Events, &tracepb.Span_Event{
+		Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(nil, about...),
+	})
 }
 
 // slow marks a span twice: backends search the attribute, users read the event.
