@@ -22,9 +22,7 @@ import (
 const (
 	// watched is as long as the timeline waits.
 	watched = time.Minute
-	// pace is the least time between looks without a late connection.
-	pace = time.Second
-	// breath is that for failed calls.
+	// breath is between looks for failed calls.
 	breath = 100 * time.Millisecond
 )
 
@@ -43,6 +41,7 @@ type Node struct {
 type Source struct {
 	node  Node
 	after time.Duration
+	pace  time.Duration // between looks without a late connection
 	limit int
 	wake  chan struct{}
 	wants chan want
@@ -69,7 +68,8 @@ type pod struct {
 // New returns a source that looks at up to limit pods: after a time from their setup, and whenever it doubled.
 func New(n Node, after time.Duration, limit int) *Source {
 	return &Source{
-		node: n, after: after, limit: limit, wake: make(chan struct{}, 1), wants: make(chan want, limit),
+		node: n, after: after, pace: max(after/2, time.Second), limit: limit,
+		wake: make(chan struct{}, 1), wants: make(chan want, limit),
 		pods: map[event.Namespace]*pod{}, paced: clock.Monotonic(),
 	}
 }
@@ -93,7 +93,7 @@ func (s *Source) Await(c model.Connected) {
 		return
 	}
 	if !late {
-		s.drops().Follow(c.NetNS, c.Addresses, c.End+int64(watched+pace))
+		s.drops().Follow(c.NetNS, c.Addresses, c.End+int64(watched+s.pace))
 	}
 	s.pods[c.NetNS] = &pod{sandbox: c.ContainerID, ended: c.End, due: c.End + int64(s.after), connected: late}
 	select {
@@ -227,7 +227,7 @@ func (s *Source) due(now int64) (due map[event.Namespace]pod, next time.Duration
 		next = min(next, time.Duration(p.due-now))
 	}
 	if len(due) > 0 && !early {
-		s.paced = now + int64(pace)
+		s.paced = now + int64(s.pace)
 	}
 	return due, max(next, time.Duration(s.paced-now))
 }

@@ -21,18 +21,27 @@ type About struct {
 
 func (c Cause) remedy() string { return c.About().Remedy }
 
-// About returns what is known of a cause; of an unknown one, its name.
+// About describes a cause; of an unknown one it has the name.
 func (c Cause) About() About {
-	all := Causes()
-	if i := slices.IndexFunc(all, func(a About) bool { return a.Cause == c }); i >= 0 {
-		return all[i]
+	for _, some := range causes() {
+		all := some()
+		if i := slices.IndexFunc(all, func(a About) bool { return a.Cause == c }); i >= 0 {
+			return all[i]
+		}
 	}
 	return About{Cause: c, Name: string(c)}
 }
 
 // Causes lists all causes.
-func Causes() []About {
-	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere(), causesOfStarts())
+func Causes() (all []About) {
+	for _, some := range causes() {
+		all = append(all, some()...)
+	}
+	return all
+}
+
+func causes() [4]func() []About {
+	return [...]func() []About{causesInside, causesOfAgents, causesElsewhere, causesOfStarts}
 }
 
 // Account is how the time of one kind is reported.

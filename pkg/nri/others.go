@@ -168,6 +168,12 @@ func (l *looks) add(now []Other) {
 
 func (p *Plugin) others() ([]Other, bool) { return p.options.Plugins(int(p.runtimePID.Load())) }
 
+func (p *Plugin) alone(l *looks) bool {
+	p.awaited.mu.Lock()
+	defer p.awaited.mu.Unlock()
+	return p.awaited.alone && l != nil && l.late && l.n < looksMax && len(l.plugins) == 0
+}
+
 func (p *Plugin) take(id string) *looks {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()

@@ -75,7 +75,7 @@ func orphaned(ctx context.Context, parent int) bool {
 func (p *Plugin) late(s *event.Sandbox, reported int64) {
 	before := p.take(s.ID)
 	defer func() {
-		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) {
+		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) && !p.alone(before) {
 			if now, ok := p.others(); ok {
 				s.Plugins = before.end(now, aliveOther, 0)
 				if before != nil && before.quiet != 0 {
@@ -143,7 +143,7 @@ func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 		cancel()
 		delete(p.ends, s.ID)
 	}
-	if before == nil || !before.late {
+	if before == nil || !before.late || p.alone(before) {
 		return
 	}
 	now, ok := p.others()

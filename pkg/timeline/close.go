@@ -14,9 +14,9 @@ import (
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
-	case !op.Live() && op.Commit != 0 && op.Commit <= now && (idle >= settle || !t.agents.Sought(op)):
+	case op.Commit != 0 && op.Commit <= now && !op.Live() && (idle >= settle || !t.agents.Sought(op)):
 		return op.Ending
-	case !op.Live() && idle >= settle && (idle >= patience*settle || !t.expects(op)):
+	case idle >= settle && !op.Live() && (idle >= patience*settle || !t.expects(op)):
 		return model.ClosedSettled
 	case now-op.Start >= int64(t.options.MaxHold):
 		return model.ClosedHeld
@@ -161,7 +161,7 @@ func unsuccessful(c *model.Call) bool {
 		slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() })
 }
 
-// runtimesMax bounds known runtimes: each start adds a runtime.
+// runtimesMax: each start adds a runtime.
 const runtimesMax = 64
 
 func (t *Timeline) abandon(op *active.Operation) {

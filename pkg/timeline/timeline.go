@@ -324,10 +324,12 @@ func (t *Timeline) flight(op *active.Operation, call *model.Call) model.Flight {
 
 // Overdue returns, once each, the calls in progress for longer than Options.Hung.
 func (t *Timeline) Overdue() (flights []model.Flight) {
-	for op, call := range t.live() {
-		if t.options.Hung > 0 && !call.Hung && t.now-call.Start >= int64(t.options.Hung) {
-			call.Hung = true
-			flights = append(flights, t.flight(op, call))
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			if t.options.Hung > 0 && !call.Hung && t.now-call.Start >= int64(t.options.Hung) && call.Live() != nil {
+				call.Hung = true
+				flights = append(flights, t.flight(op, call))
+			}
 		}
 	}
 	return flights

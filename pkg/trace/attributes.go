@@ -115,8 +115,8 @@ func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	)
 }
 
-func aboutProcess(im *model.Image) []attribute.KeyValue {
-	kvs := []attribute.KeyValue{
+func aboutProcess(kvs []attribute.KeyValue, im *model.Image) []attribute.KeyValue {
+	kvs = append(kvs,
 		semconv.ProcessCommand(im.Name),
 		semconv.ProcessExecutableName(im.File[strings.LastIndexByte(im.File, '/')+1:]),
 		semconv.ProcessExecutablePath(im.File),
@@ -124,7 +124,7 @@ func aboutProcess(im *model.Image) []attribute.KeyValue {
 		semconv.ProcessParentPID(int(im.ParentPID)),
 		attr.CPUMS(time.Duration(im.CPU)),
 		attr.RunDelayMS(time.Duration(im.RunDelay)),
-	}
+	)
 	kvs = append(kvs, nonZero(semconv.ProcessCommandArgs(im.Args...), attr.HiddenArguments(im.Hidden))...)
 	if kvs = append(kvs, aboutStack(im.Stack)...); len(im.Stack) == 0 {
 		kvs = append(kvs, aboutStack(im.In)...)

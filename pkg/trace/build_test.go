@@ -71,7 +71,9 @@ func parent(traceparent string) func(*model.Operation) {
 
 func build(op *model.Operation) []*tracepb.Span {
 	b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1"}.Resource(), "v1")
-	return b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans
+	all := b.Build(op, options.Judge(op))
+	encodesAsProto(all)
+	return all.Spans.ScopeSpans[0].Spans
 }
 
 func find(spans []*tracepb.Span, name string) *tracepb.Span {

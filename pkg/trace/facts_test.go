@@ -332,7 +332,7 @@ func TestACommandNamesTheFunctionThatStartedIt(t *testing.T) {
 		{Function: "example.com/agent.(*server).cmdAdd.func1", File: "example.com/agent/server.go", Line: 40},
 	}}}
 	got := map[string]string{}
-	for _, kv := range aboutProcess(im) {
+	for _, kv := range aboutProcess(nil, im) {
 		got[string(kv.Key)] = kv.Value.String()
 	}
 	for key, want := range map[string]string{
@@ -341,7 +341,7 @@ func TestACommandNamesTheFunctionThatStartedIt(t *testing.T) {
 	} {
 		harness.Equal(t, got[key], want, key)
 	}
-	for _, kv := range aboutProcess(&model.Image{}) {
+	for _, kv := range aboutProcess(nil, &model.Image{}) {
 		if strings.HasPrefix(string(kv.Key), "code.") {
 			t.Errorf("%s of a process without names", kv.Key)
 		}

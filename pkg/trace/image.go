@@ -26,7 +26,8 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 	s := w.span(where, w.ids.span(where.trace, string(im.Process), im.Start), name, im.Start, im.End, kind)
 	add(s, aboutRun(run.Run)...)
-	add(s, aboutProcess(im)...)
+	w.scratch = aboutProcess(w.scratch[:0], im)
+	add(s, w.scratch...)
 	add(s, aboutActivity(im)...)
 	s.Links = w.perhaps(im.Attribution)
 	if limit, slow := w.j.Slow[im]; slow {
@@ -73,7 +74,9 @@ func drawers() [model.FactKinds]drawer {
 func (w *writer) draw(d *drawing) {
 	d.writer = w
 	d.where = d.outer
-	d.where.attributes = slices.Concat(d.outer.attributes, keyValues(aboutRun(d.run.Run)))
+	if len(d.image.Facts) > 0 {
+		d.where.attributes = keyValues(slices.Clip(d.outer.attributes), aboutRun(d.run.Run)...)
+	}
 	of := drawers()
 	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *model.Fact) int {
 		return cmp.Compare(of[a.Kind()].turn, of[b.Kind()].turn)

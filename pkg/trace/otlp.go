@@ -16,7 +16,7 @@ import (
 )
 
 func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
-	s.Attributes = append(s.Attributes, keyValues(kvs)...)
+	s.Attributes = keyValues(s.Attributes, kvs...)
 }
 
 func fail(s *tracepb.Span, message, errorType string) {
@@ -28,7 +28,7 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	trace, span := to.TraceID(), to.SpanID()
 	return &tracepb.Span_Link{
 		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
-		Attributes: keyValues([]attribute.KeyValue{attr.Link(why)}),
+		Attributes: keyValues(nil, attr.Link(why)),
 	}
 }
 
@@ -39,19 +39,20 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
-	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
+func keyValues(out []*commonpb.KeyValue, kvs ...attribute.KeyValue) []*commonpb.KeyValue {
+	pairs := make([]struct {
 		commonpb.KeyValue
 		value commonpb.AnyValue
 		text  commonpb.AnyValue_StringValue
 	}, len(kvs))
+	out = slices.Grow(out, len(kvs))
 	for i, kv := range kvs {
 		p := &pairs[i]
 		p.Key, p.Value = string(kv.Key), &p.value
 		if p.value.Value, p.text.StringValue = &p.text, kv.Value.AsString(); kv.Value.Type() != attribute.STRING {
 			set(p.Value, kv.Value)
 		}
-		out[i] = &p.KeyValue
+		out = append(out, &p.KeyValue)
 	}
 	return out
 }
@@ -65,11 +66,12 @@ func set(to *commonpb.AnyValue, v attribute.Value) {
 	case attribute.FLOAT64:
 		to.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}
 	case attribute.STRINGSLICE:
-		list := &commonpb.ArrayValue{}
-		for _, s := range v.AsStringSlice() {
-			list.Values = append(list.Values, &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}})
+		texts := v.AsStringSlice()
+		list := make([]*commonpb.AnyValue, len(texts))
+		for i, s := range texts {
+			list[i] = &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
 		}
-		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
+		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}
 	default:
 		to.Value = &commonpb.AnyValue_StringValue{StringValue: v.String()}
 	}
@@ -83,7 +85,7 @@ type Node struct {
 	Host, OS, Arch string
 	// Instance is unique to a process.
 	Instance, Version string
-	// The operator's; they can name the service, not replace the above.
+	// The operator's: they replace none but the service's name.
 	Attributes map[string]string
 }
 

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -128,7 +129,7 @@ func refusal(r request) string {
 
 func aboutRequest(r request) []attribute.KeyValue {
 	of := r.Interface
-	kvs := nonZero(
+	kvs := slices.Clone(nonZero(
 		attr.RequestProtocol(r.Protocol),
 		attr.RequestName(r.Name),
 		semconv.NetworkInterfaceNameKey.String(r.On),
@@ -153,7 +154,7 @@ func aboutRequest(r request) []attribute.KeyValue {
 		attr.InterfaceMTU(int(of.MTU)),
 		attr.RequestPort(int(r.Port)),
 		attr.RequestSequence(int(r.Sequence)),
-	)
+	))
 	kvs = append(kvs, aboutAttribution(r.Attribution)...)
 	if r.Count > 1 {
 		kvs = append(kvs, attr.RequestCount(r.Count))

@@ -11,7 +11,6 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -23,7 +22,7 @@ import (
 // Scope is the instrumentation scope of every span.
 const Scope = "github.com/cniscope/cniscope"
 
-// Builder makes spans. It is not safe for concurrent use.
+// Builder makes spans. Not for concurrent use.
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
@@ -52,16 +51,13 @@ type Trace struct {
 
 // Of returns spans without ids.
 func Of(spans *tracepb.ResourceSpans) Trace {
-	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) {
-		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
-		return slices.Clip(data), err
-	})}
+	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) { return encoded(spans) })}
 }
 
 // Encoded returns Spans as TracesData. Do not change it.
 func (t Trace) Encoded() ([]byte, error) { return t.encode() }
 
-// Drawn returns the trace, for structs that embed it.
+// Drawn is for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
 
 type writer struct {
@@ -72,6 +68,8 @@ type writer struct {
 	own   oteltrace.TraceID // for calls without a recorded parent
 	spans []*tracepb.Span
 	root  oteltrace.SpanID
+
+	scratch []attribute.KeyValue
 }
 
 func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
@@ -85,7 +83,7 @@ func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
 func (w *writer) finish(runtime event.Runtime) Trace {
 	all := Of(&tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(w.about(runtime))},
+		Resource:  &resourcepb.Resource{Attributes: keyValues(nil, w.about(runtime)...)},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
@@ -136,7 +134,9 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 }
 
 func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
-	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
+	s.Events = append(s.Events, &tracepb.Span_Event{
+		Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(nil, about...),
+	})
 }
 
 // slow marks a span twice: backends search the attribute, users read the event.
