@@ -70,9 +70,11 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 
 func unbridged(f *fact.Facts) []Finding {
 	why := f.Forwarding.Value.Unbridged
-	if why == "" || !slices.ContainsFunc(f.Chains.Value, ofKubeProxy) || !slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool {
+	bridged := func(l fact.Loaded) bool {
 		return len(l.Plugins) > 0 && slices.Contains([]string{"bridge", "flannel"}, l.Plugins[0].Type)
-	}) {
+	}
+	if why == "" || !slices.ContainsFunc(f.Chains.Value, ofKubeProxy) ||
+		!slices.ContainsFunc(f.CRI.Value.Loaded, bridged) {
 		return nil
 	}
 	return []Finding{{
