@@ -175,7 +175,7 @@ func remedyFor(f *fact.Facts, name string) string {
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
 	return fact.Sayf("its CNI's pod installs it into %s: ", dir) + see(f, "restart that pod", "network-pods") +
-		"; if that CNI was uninstalled, take the plugin out of the CNI configuration"
+		"; if that CNI was uninstalled, remove the plugin from the CNI configuration"
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {

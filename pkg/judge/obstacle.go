@@ -38,7 +38,7 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 	switch {
 	case o.Certain() && o.Chain.Handle > 0:
 		return fmt.Sprintf("the first rule of %s drops or rejects every packet", o.Name),
-			Accept(o.Chain) + "; take it out of what sets it (/etc/iptables/rules.v4, /etc/nftables.conf), too"
+			Accept(o.Chain) + "; remove it from what sets it (/etc/iptables/rules.v4, /etc/nftables.conf), too"
 	case o.Chain.Handle > 0:
 		return fmt.Sprintf("a rule of %s drops or rejects packets that none of the %d rules before it accepts", o.Name,
 			o.Chain.Rules), ""
