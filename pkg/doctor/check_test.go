@@ -154,6 +154,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"
 		}, Problem, []string{"cniVersion 1.1.0", "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0"}},
+		{"cni-binaries", "an uninstalled CNI, and a pod that waits for it", func(f *fact.Facts) {
+			f.Binaries.Value = []fact.Binary{{Name: "istio-cni", Network: "pods", Wrong: &event.Program{Name: "istio-cni", Fault: event.FaultAbsent}}}
+			f.Held.Value.Stopped = []leak.Attachment{{Network: "pods", ContainerID: "a"}, {Network: "other", ContainerID: "b"}}
+		}, Problem, []string{"cannot be removed without it, sandbox a", "if that CNI was uninstalled"}},
 		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
 		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2

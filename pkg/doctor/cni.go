@@ -29,7 +29,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 			Level:    Problem,
 			Summary:  fact.Sayf("the first CNI configuration, %s, %s, so containerd loads no network", d.Blocking, invalid(d)),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
-			Remedy:   []string{fact.Sayf("correct the file, or move it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking))},
+			Remedy:   renamed(d),
 		}}, nil
 	case len(d.Networks) == 0:
 		_, remedy := nobodyWrote(f)
@@ -49,6 +49,16 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		Level: level, Summary: fact.Sayf("%s has a file that is not a valid CNI configuration", d.Dir),
 		Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
 	}}, nil
+}
+
+func renamed(d fact.Folder) (remedy []string) {
+	if slices.ContainsFunc(d.Problems, func(p string) bool {
+		_, says, of := strings.Cut(p, d.Blocking)
+		return of && (strings.Contains(says, "missing 'type'") || strings.Contains(says, "no 'plugins' key"))
+	}) {
+		remedy = []string{"if the file has a list of plugins, its name must end in .conflist, otherwise in .conf: rename it"}
+	}
+	return append(remedy, fact.Sayf("correct the file, or move it away: mv %s /root/", text.Shell(d.Dir+"/"+d.Blocking)))
 }
 
 func invalid(d fact.Folder) string {
@@ -95,6 +105,9 @@ func problems(d fact.Folder) (said []string) {
 
 func empty(f *fact.Facts) []string {
 	d := f.Folder.Value
+	if len(d.Elsewhere) > 0 {
+		return []string{"the runtime does not read " + fact.List(d.Elsewhere)}
+	}
 	if len(d.Other) == 0 {
 		return []string{"it is empty"}
 	}
@@ -133,11 +146,19 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		says, remedy := judge.Unstartable(*b.Wrong)
-		found = append(found, Finding{
+		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
 			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(says)},
 			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(f, b.Name))},
-		})
+		}
+		for _, a := range f.Held.Value.Stopped {
+			if a.Network == b.Network {
+				finding.Evidence = append(finding.Evidence, fact.Sayf("pod %s cannot be removed without it, sandbox %s",
+					podOf(a), a.ContainerID))
+			}
+		}
+		finding.Evidence = fact.Cap(finding.Evidence)
+		found = append(found, finding)
 	}
 	return found, nil
 }
@@ -153,7 +174,8 @@ func remedyFor(f *fact.Facts, name string) string {
 		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
-	return fact.Sayf("its CNI's pod installs it into %s: ", dir) + see(f, "restart that pod", "network-pods")
+	return fact.Sayf("its CNI's pod installs it into %s: ", dir) + see(f, "restart that pod", "network-pods") +
+		"; if that CNI was uninstalled, remove the plugin from the CNI configuration"
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
@@ -188,8 +210,7 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// containerd does not notice a file that is moved into the directory (internal/cri/server/cni_conf_syncer.go ignores
-// Create).
+// containerd overlooks a file that is moved into the directory (internal/cri/server/cni_conf_syncer.go).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
 		return nil, notApplicable(f.Runtime.Value.Called() + " does not report which networks it loaded; doctor reads " +

@@ -31,7 +31,9 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 	}
 	for _, c := range f.Chains.Value {
 		if c.Drops {
-			chain := &event.Chain{Backend: c.Backend, Family: c.Family, Table: c.Table, Name: c.Name, Rules: c.Rules}
+			chain := &event.Chain{
+				Backend: c.Backend, Family: c.Family, Table: c.Table, Name: c.Name, Rules: c.Rules, Handle: c.Handle,
+			}
 			all = append(all, event.Obstacle{Kind: event.ObstaclePolicy, Name: chain.String(), Chain: chain})
 		}
 	}
@@ -63,11 +65,28 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 	if !routesPods(f) {
 		return found, notApplicable("no network is loaded that needs the node to forward")
 	}
-	return found, f.Chains.Err
+	return append(found, unbridged(f)...), f.Chains.Err
 }
 
-// drops reports an obstacle. A chain with rules is a note: the CNI may have accepted its pods, as is common beside
-// Docker.
+func unbridged(f *fact.Facts) []Finding {
+	why := f.Forwarding.Value.Unbridged
+	bridged := func(l fact.Loaded) bool {
+		return len(l.Plugins) > 0 && slices.Contains([]string{"bridge", "flannel"}, l.Plugins[0].Type)
+	}
+	if why == "" || !slices.ContainsFunc(f.Chains.Value, ofKubeProxy) ||
+		!slices.ContainsFunc(f.CRI.Value.Loaded, bridged) {
+		return nil
+	}
+	return []Finding{{
+		Level:    Warning,
+		Summary:  "Services do not answer a pod if their endpoint is on its own bridge: " + why,
+		Evidence: []string{why, "kube-proxy has rules here; without them the answer keeps the endpoint's address"},
+		Remedy: []string{"modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1; set both in " +
+			"/etc/modules-load.d and /etc/sysctl.d, too"},
+	}}
+}
+
+// drops reports an obstacle. A chain with rules is a note: the CNI may accept its pods, as beside Docker.
 func drops(o event.Obstacle) Finding {
 	says, remedy := judge.Obstacle(o)
 	finding := Finding{Level: Problem, Summary: fact.Sayf("%s", says), Remedy: []string{remedy}}
@@ -83,15 +102,26 @@ func drops(o event.Obstacle) Finding {
 		}
 	case o.Certain():
 		finding.Summary = "the firewall drops every packet that the node forwards: " + finding.Summary
-		finding.Evidence = []string{o.Name + ": policy drop, 0 rules"}
+		finding.Evidence = []string{seen(o)}
 	default:
-		finding.Level = Note
-		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
-			o.Name)
-		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", o.Name, text.Count(o.Chain.Rules, "rule"))}
+		why := fact.Sayf("the policy of %s is drop", o.Name)
 		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + judge.Accept(o.Chain)}
+		if o.Chain.Handle > 0 {
+			why = finding.Summary
+			finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise accept the pods' subnets before that rule"}
+		}
+		finding.Level, finding.Evidence = Note, []string{seen(o)}
+		finding.Summary = "the firewall drops forwarded packets that no rule accepts: " + why
 	}
 	return finding
+}
+
+func seen(o event.Obstacle) string {
+	rules := text.Count(o.Chain.Rules, "rule")
+	if o.Chain.Handle > 0 {
+		return fact.Sayf("%s: rule with handle %d after %s", o.Name, o.Chain.Handle, rules)
+	}
+	return fact.Sayf("%s: policy drop, %s", o.Name, rules)
 }
 
 // routesPods reports whether the node routes packets of a loaded network. The listed plugins use the node's own link

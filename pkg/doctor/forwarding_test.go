@@ -30,14 +30,30 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 	off := func(name string) *fact.Facts {
 		return with(func(f *fact.Forwarding, _ *fact.Loaded) { f.Switches[name] = false })
 	}
+	unbridged := func(plugin, chain string) *fact.Facts {
+		f := facts(plugin, true, 0)
+		f.Forwarding.Value.Unbridged, f.Chains.Value = "x is 0", []fact.Chain{{Backend: "nftables", Name: chain}}
+		return f
+	}
+	rejects := func(rules int) *fact.Facts {
+		f := facts("bridge", true, 0)
+		f.Chains.Value = []fact.Chain{{Backend: "nftables", Family: "ip", Table: "t", Name: "f", Drops: true, Handle: 7, Rules: rules}}
+		return f
+	}
+	const skipped = "Services do not answer a pod if their endpoint is on its own bridge: x is 0"
 	for name, test := range map[string]struct {
 		facts *fact.Facts
 		says  string
 	}{
-		"off on the bridge of pods":      {off("ipv4/conf/cni0/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.cni0.forwarding is 0"},
-		"off on the way out":             {off("ipv4/conf/eth0.100/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.eth0/100.forwarding is 0"},
-		"off on another interface":       {off("ipv4/conf/eth1/forwarding"), ""},
-		"off for IPv6, which no pod has": {off("ipv6/conf/all/forwarding"), ""},
+		"Services on a bridge":             {unbridged("flannel", "KUBE-SERVICES"), skipped},
+		"a bridge without kube-proxy":      {unbridged("bridge", "KUBE-FIREWALL"), ""},
+		"kube-proxy without a bridge":      {unbridged("ptp", "KUBE-SERVICES"), ""},
+		"a rule that rejects":              {rejects(0), "the firewall drops every packet that the node forwards: the first rule of nftables ip t f drops or rejects every packet"},
+		"a rule that rejects after others": {rejects(3), "the firewall drops forwarded packets that no rule accepts: a rule of nftables ip t f drops or rejects packets that none of the 3 rules before it accepts"},
+		"off on the bridge of pods":        {off("ipv4/conf/cni0/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.cni0.forwarding is 0"},
+		"off on the way out":               {off("ipv4/conf/eth0.100/forwarding"), "the node does not forward packets of pods: net.ipv4.conf.eth0/100.forwarding is 0"},
+		"off on another interface":         {off("ipv4/conf/eth1/forwarding"), ""},
+		"off for IPv6, which no pod has":   {off("ipv6/conf/all/forwarding"), ""},
 		"off for IPv6": {with(func(f *fact.Forwarding, l *fact.Loaded) {
 			f.Switches["ipv6/conf/all/forwarding"], l.Subnets = false, []netip.Prefix{netip.MustParsePrefix("fd00::/64")}
 		}), "the node does not forward packets of pods: net.ipv6.conf.all.forwarding is 0"},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -92,6 +93,15 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
+	if all := f.Folder.Value.Elsewhere; len(all) > 0 {
+		dir, other := f.Folder.Value.Dir, filepath.Dir(all[0])
+		return fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", dir, f.Runtime.Value.Called(), other),
+			[]string{
+				fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: a "+
+					"hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", all[0], dir, other),
+				"otherwise install the cluster's CNI",
+			}
+	}
 	if f.Containers.Err != nil {
 		return step, []string{"install a CNI, or start its pod"}
 	}

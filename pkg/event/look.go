@@ -114,6 +114,8 @@ type Chain struct {
 	Table   string `json:"table"`
 	Name    string `json:"name"`
 	Rules   int    `json:"rules,omitempty"`
+	// Handle is of the rule after Rules that drops the rest; 0 if the policy does.
+	Handle uint64 `json:"handle,omitempty"`
 }
 
 // String returns the chain's full name.

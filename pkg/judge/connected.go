@@ -27,6 +27,8 @@ const (
 	LateBlackhole   LateCause = "blackhole"
 	LateMTU         LateCause = "mtu"
 	LateProgram     LateCause = "program"
+	LateChecksum    LateCause = "checksum"
+	LateHairpin     LateCause = "hairpin"
 	LateNoNeighbour LateCause = "arp"
 	LateNoRoute     LateCause = "no_route"
 	LateUnreachable LateCause = "unreachable" // according to ICMP
@@ -36,7 +38,7 @@ const (
 	LateNotTried    LateCause = "idle"        // no earlier attempt of its own
 )
 
-// Connected explains a late first connection; nil if it was not late, or nothing explains it.
+// Connected explains a late first connection; nil without an explanation.
 //
 // The counters cover the network namespace since its creation.
 func Connected(c model.Connected) *Verdict {
@@ -92,6 +94,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
 		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
+		case !o.Certain() && o.Chain.Handle > 0: // as firewalld's last rule
 		case found == nil, o.Certain() && !found.Certain():
 			found = o
 		}
@@ -127,7 +130,8 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 	add(LateUnreachable, t.Unreached > 0,
 		"ICMP reported %d times that a destination is unreachable: a policy rejects it, or a router has no route",
 		t.Unreached)
-	perhaps := ": a policy may drop it, its Service may have no rules yet, or no host has the address"
+	perhaps := ": a policy may drop it, its Service may have no rules yet, no host has the address, or no route leads " +
+		"back to the pod's (masquerading)"
 	if explained {
 		perhaps = ""
 	}

@@ -35,7 +35,14 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 	case event.ObstacleGone:
 		return says, again
 	}
-	if o.Certain() {
+	switch {
+	case o.Certain() && o.Chain.Handle > 0:
+		return fmt.Sprintf("the first rule of %s drops or rejects every packet", o.Name),
+			Accept(o.Chain) + "; remove it from what sets it (/etc/iptables/rules.v4, /etc/nftables.conf), too"
+	case o.Chain.Handle > 0:
+		return fmt.Sprintf("a rule of %s drops or rejects packets that none of the %d rules before it accepts", o.Name,
+			o.Chain.Rules), ""
+	case o.Certain():
 		return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Name),
 			Accept(o.Chain) + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 	}
@@ -55,6 +62,9 @@ func Accept(c *event.Chain) string {
 	// nft parses its arguments again.
 	if !plainName.MatchString(c.Family) || !plainName.MatchString(c.Table) || !plainName.MatchString(c.Name) {
 		return "run nft list chains, and set the policy of that chain to accept"
+	}
+	if c.Handle > 0 {
+		return fmt.Sprintf("nft delete rule %s %s %s handle %d", c.Family, c.Table, c.Name, c.Handle)
 	}
 	return fmt.Sprintf("nft chain %s %s %s '{policy accept;}'", c.Family, c.Table, c.Name)
 }
@@ -178,6 +188,17 @@ func dropKinds() []dropKind {
 			remedy: "run bpftool cgroup tree to find the program; read the log of its agent",
 		},
 		{
+			cause: LateChecksum, reasons: checksums(), by: "the checksum is wrong, so the kernel",
+			remedy: "switch checksum offloading off on the overlay or uplink interface of the sending node: ethtool -K " +
+				"INTERFACE tx-checksum-ip-generic off",
+		},
+		{
+			cause: LateHairpin, reasons: []string{"IP_LOCAL_SOURCE"},
+			by: "packets with a source address of the receiver's own came in at DEVICE, so the kernel",
+			remedy: "have the service proxy masquerade a pod's connections to its own Service (kube-router: " +
+				"--hairpin-mode=true); without a Service, look for a second host with that address",
+		},
+		{
 			cause: LateNoRoute, reasons: []string{"IP_INNOROUTES", "IP_OUTNOROUTES"}, by: "there is no route, so the kernel",
 			remedy: "compare ip route with the pods' subnets",
 		},
@@ -187,6 +208,8 @@ func dropKinds() []dropKind {
 		},
 	}
 }
+
+func checksums() []string { return []string{"TCP_CSUM", "UDP_CSUM", "IP_CSUM", "ICMP_CSUM"} }
 
 func (k *dropKind) fits(o event.Obstacle) bool {
 	switch o.Kind {
@@ -343,6 +366,9 @@ func packets(n uint64) string {
 func freed(d event.Drop) bool {
 	if d.Neighbor { // not for this host
 		return isIn(d.Place, []string{"arp_", "ndisc_", "icmpv6_", "ip6_mc_input", "ip6_protocol_deliver"})
+	}
+	if slices.Contains(checksums(), d.Reason) {
+		return false
 	}
 	return d.Reason == "QUEUE_PURGE" || strings.HasPrefix(d.Reason, "TCP_") || strings.HasPrefix(d.Reason, "SOCKET_") ||
 		isIn(d.Place, []string{"tcp_", "sk_", "skb_", "__skb", "sock_", "inet_"})

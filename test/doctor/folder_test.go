@@ -5,6 +5,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
@@ -29,6 +30,25 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 	harness.Check(t, os.Remove(bad))
 	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
 	n.silent("cni-folder", "network-ready", "cni-loaded")
+}
+
+// A list of plugins needs a name that ends in .conflist.
+func TestAListInAFileForOnePlugin(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	write(t, filepath.Join(n.rig.CNIConfDir(), "00-list.conf"), other)
+	n.finds("cni-folder", doctor.Problem, "missing 'type'", "its name must end in .conflist")
+}
+
+// A CNI wrote its configuration into a directory that the runtime does not read.
+func TestAConfigurationInAnotherFolder(t *testing.T) {
+	const usual = "/etc/cni/net.d"
+	n := newNode(t, rig.Options{Networks: []rig.Network{}, Covers: []string{usual}})
+	write(t, filepath.Join(n.rig.Covered(usual), "10-other.conflist"), other)
+	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "the runtime does not read "+usual+"/10-other.conflist")
+	f := n.finds("network-ready", doctor.Problem, ", but "+usual+" has", "have that CNI write into "+n.rig.CNIConfDir())
+	if strings.HasPrefix(f.Remedy[0], "install") {
+		t.Error(f.Remedy)
+	}
 }
 
 func TestAnEmptyFolderIsFound(t *testing.T) {

@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
@@ -28,5 +30,21 @@ func TestANodeThatDoesNotForward(t *testing.T) {
 		s.finds("forwarding", doctor.Note, "drops forwarded packets that no rule accepts", "policy drop, 1 rule")
 		s.inside(iptables, "-P", "FORWARD", "ACCEPT")
 		s.silent("forwarding")
+	}
+	s.inside("iptables-nft", "-A", "FORWARD", "-s", "10.9.0.0/16", "-j", "REJECT")
+	s.silent("forwarding")
+	s.inside("iptables-nft", "-A", "FORWARD", "-j", "REJECT", "--reject-with", "icmp-host-prohibited")
+	s.finds("forwarding", doctor.Note, "drops or rejects packets that none of the 2 rules before it accepts", "after 2 rules")
+	s.inside("iptables-nft", "-F", "FORWARD")
+	s.inside("iptables-nft", "-A", "FORWARD", "-j", "REJECT", "--reject-with", "icmp-host-prohibited")
+	f := s.finds("forwarding", doctor.Problem, "the first rule of nftables ip filter FORWARD drops or rejects every packet")
+	command, _, _ := strings.Cut(f.Remedy[0], ";")
+	s.inside(strings.Fields(command)...)
+	s.silent("forwarding")
+	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil {
+		s.inside("sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=0")
+		s.silent("forwarding")
+		s.inside("iptables-nft", "-t", "nat", "-N", "KUBE-SERVICES")
+		s.finds("forwarding", doctor.Warning, "Services do not answer", "net.bridge.bridge-nf-call-iptables=1")
 	}
 }

@@ -153,15 +153,16 @@ func Networks(loaded []Loaded) (all []event.Network) {
 
 // Folder is the CNI configuration directory.
 type Folder struct {
-	Dir      string
-	Networks []event.Network   // in the runtime's order
-	Digests  map[string]string // of .conflist files
-	Problems []string
-	Blocking string // first invalid file among the used ones
-	NotJSON  bool
-	Other    []string // ignored files
-	Missing  bool
-	Made     time.Time // zero if unknown
+	Dir       string
+	Networks  []event.Network   // in the runtime's order
+	Digests   map[string]string // of .conflist files
+	Problems  []string
+	Blocking  string // first invalid file among the used ones
+	NotJSON   bool
+	Other     []string // ignored files
+	Missing   bool
+	Made      time.Time // zero if unknown
+	Elsewhere []string  // in other directories, if this has none
 }
 
 // Binary is a plugin's program.
@@ -226,10 +227,10 @@ type Chain struct {
 	Family  string
 	Table   string
 	Name    string
-	// Drops means a base chain of forwarded packets with policy drop.
-	Drops bool
-	// Rules counts the rules of chains that matter.
-	Rules int
+	// Drops means a base chain of forwarded packets that drops, by the rule Handle after Rules or by policy.
+	Drops  bool
+	Handle uint64
+	Rules  int // of chains that matter
 }
 
 // Matters reports whether pods depend on the chain: it drops, or a reference plugin makes it.
@@ -254,10 +255,10 @@ type LB struct {
 // Forwarding is what forwarding of pods' packets needs.
 type Forwarding struct {
 	// Switches has paths below /proc/sys/net, such as "ipv4/ip_forward" and "ipv4/conf/cni0/forwarding".
-	Switches map[string]bool
-	// Default are the interfaces of default routes.
-	Default []string
-	Tables  []Table
+	Switches  map[string]bool
+	Default   []string // interfaces of default routes
+	Tables    []Table
+	Unbridged string // why rules do not see packets between ports of a bridge
 }
 
 // Table is a kernel table; a Limit of 0 is unknown.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"unsafe"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -43,9 +45,9 @@ func nftChains() ([]fact.Chain, error) {
 			Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name),
 			Name: fact.Clean(c.Name),
 		}
-		chain.Drops = c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
-			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family)
-		if chain.Matters() {
+		forwards := c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && routes(c.Table.Family)
+		chain.Drops = forwards && c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop
+		if chain.Matters() || forwards {
 			rules, err := conn.GetRules(c.Table, c)
 			if errors.Is(err, unix.ENOENT) {
 				continue // it is gone
@@ -54,10 +56,35 @@ func nftChains() ([]fact.Chain, error) {
 				return nil, fmt.Errorf("cannot list the rules of chain %s: %w", c.Name, err)
 			}
 			chain.Rules = len(rules)
+			if i := slices.IndexFunc(rules, dropsAll); forwards && i >= 0 {
+				chain.Drops, chain.Rules, chain.Handle = true, i, rules[i].Handle
+			}
 		}
 		found = append(found, chain)
 	}
 	return found, nil
+}
+
+// dropsAll means without a condition.
+func dropsAll(r *nftables.Rule) (drops bool) {
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Counter, *expr.Log:
+		case *expr.Match:
+			if e.Name != "comment" {
+				return false
+			}
+		case *expr.Reject:
+			drops = true
+		case *expr.Target:
+			drops = e.Name == "REJECT" || e.Name == "DROP"
+		case *expr.Verdict:
+			drops = e.Kind == expr.VerdictDrop
+		default:
+			return false
+		}
+	}
+	return drops
 }
 
 func routes(family nftables.TableFamily) bool {
@@ -94,7 +121,7 @@ func ipVersions() []ipVersion {
 	}
 }
 
-// legacyChains reads only existing tables: a query would create a missing table.
+// legacyChains makes no table, as a query of a missing one would.
 func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
@@ -171,8 +198,8 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	return c
 }
 
-// parse returns the user-defined chains: each head has the target ERROR with the chain's name, and the last rule is the
-// return. The table's last entry is named ERROR.
+// parse returns the user-defined chains: each head has the target ERROR with the chain's name; the last rule is the
+// return.
 func (v ipVersion) parse(b []byte) (chains []fact.Chain) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
@@ -193,7 +220,7 @@ func (v ipVersion) parse(b []byte) (chains []fact.Chain) {
 	return chains
 }
 
-// getsockopt fills a buffer; golang.org/x/sys has no function for this.
+// getsockopt is missing in golang.org/x/sys.
 func getsockopt(fd, level, name int, b []byte) error {
 	size := uint32(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),

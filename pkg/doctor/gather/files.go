@@ -70,6 +70,22 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	return d, nil
 }
 
+func elsewhere(sees view, than string) (files []string) {
+	for _, dir := range []string{
+		"/etc/cni/net.d", "/etc/kubernetes/cni/net.d", "/var/lib/rancher/k3s/agent/etc/cni/net.d",
+		"/var/snap/microk8s/current/args/cni-network",
+	} {
+		d, err := readFolder(sees, dir, 0)
+		if err != nil || dir == filepath.Clean(than) {
+			continue
+		}
+		for _, n := range d.Networks {
+			files = append(files, fact.Clean(filepath.Join(dir, n.File)))
+		}
+	}
+	return files
+}
+
 // digest returns a hash, because the text itself may hold secrets.
 func digest(text []byte) string {
 	// As JSON does.

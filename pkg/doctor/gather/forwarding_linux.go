@@ -41,6 +41,12 @@ func forwarding(context.Context) (f fact.Forwarding, err error) {
 			}
 		}
 	}
+	switch on, err := number(sysctls + "bridge/bridge-nf-call-iptables"); {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Unbridged = "the module br_netfilter is not loaded"
+	case err == nil && on == 0:
+		f.Unbridged = "net.bridge.bridge-nf-call-iptables is 0"
+	}
 	f.Tables, err = tables()
 	return f, err
 }
@@ -97,7 +103,7 @@ func number(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// neighbourEntries reads the first column, which is the same in each CPU's line (net/core/neighbour.c).
+// neighbourEntries reads the first column, equal in each CPU's line.
 func neighbourEntries(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -211,6 +211,9 @@ func lookIntoFolder(f *fact.Facts) {
 	}
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	f.Folder.Value, f.Folder.Err = readFolder(sees, dir, most)
+	if d := &f.Folder.Value; f.CRI.Err == nil && f.Folder.Err == nil && len(d.Networks)+len(d.Problems) == 0 {
+		d.Elsewhere = elsewhere(sees, dir)
+	}
 	if f.CRI.Err == nil && !f.CRI.Value.Told {
 		f.Folder.Value.Blocking = "" // one file stops only containerd
 		f.CRI.Value.Loaded = loadedFrom(sees.path(dir), fact.Winners(f))
