@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -55,10 +56,14 @@ func (a *Agents) wasSlow(socket string, c *connection) {
 	}
 	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
-		s := known.state()
-		s.Socket, s.Sought = socket, true
-		a.kernel.Tell(s)
+		a.was(known, event.Agent{Socket: socket, Sought: true})
 	}
+}
+
+func (a *Agents) was(known *agent, where event.Agent) {
+	s := known.state()
+	s.Socket, s.Stack, s.Shared, s.Sought = where.Socket, where.Stack, where.Shared, where.Sought
+	a.kernel.Tell(s)
 }
 
 func (a *Agents) lookOn(now int64, known *agent, waits bool) {
@@ -88,9 +93,7 @@ func (a *Agents) lookOn(now int64, known *agent, waits bool) {
 			return false
 		}
 		stack, sure := w.Between(e.first, e.last)
-		s := known.state()
-		s.Socket, s.Stack, s.Shared = e.socket, stack, e.shared || !sure
-		a.kernel.Tell(s)
+		a.was(known, event.Agent{Socket: e.socket, Stack: stack, Shared: e.shared || !sure})
 		return true
 	})
 }
