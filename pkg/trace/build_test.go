@@ -71,9 +71,7 @@ func parent(traceparent string) func(*model.Operation) {
 
 func build(op *model.Operation) []*tracepb.Span {
 	b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1"}.Resource(), "v1")
-	all := b.Build(op, options.Judge(op))
-	encodesAsProto(all)
-	return all.Spans.ScopeSpans[0].Spans
+	return b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans
 }
 
 func find(spans []*tracepb.Span, name string) *tracepb.Span {

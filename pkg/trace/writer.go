@@ -11,6 +11,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -51,7 +52,10 @@ type Trace struct {
 
 // Of returns spans without ids.
 func Of(spans *tracepb.ResourceSpans) Trace {
-	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) { return encoded(spans) })}
+	return Trace{Spans: spans, encode: sync.OnceValues(func() ([]byte, error) {
+		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
+		return slices.Clip(data), err
+	})}
 }
 
 // Encoded returns Spans as TracesData. Do not change it.
