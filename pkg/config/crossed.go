@@ -163,7 +163,6 @@ func lookUp(ctx context.Context, host string) []netip.Addr {
 	return found
 }
 
-// here returns a filter for this machine's addresses.
 func here() func(netip.Addr) bool {
 	own := map[netip.Addr]bool{}
 	addresses, _ := net.InterfaceAddrs() // an error only causes a needless warning

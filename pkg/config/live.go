@@ -110,7 +110,6 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 	}
 }
 
-// load reports whether it logged something.
 func (l *Live) load(apply func(Options)) bool {
 	l.mu.Lock()
 	source, before, now := l.source, l.loaded, l.now

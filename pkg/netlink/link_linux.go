@@ -147,7 +147,6 @@ func assignment(data []byte) (a assigned, ok bool) {
 	return a, true
 }
 
-// addressState returns nil for an IPv4 address.
 func (c *Call) addressState(data []byte) *event.Address {
 	a, ok := assignment(data)
 	if !ok || !a.six || a.address == "" {

@@ -134,7 +134,6 @@ func (c *Call) Harmless(s string) bool {
 	return c.answer(s, func(c *Call, s string) bool { return c.form(s, !c.lost) && !c.Repeats(s) }, asHarmless)
 }
 
-// question has a cached answer.
 type question struct {
 	as   byte
 	word string

@@ -168,7 +168,6 @@ func (s *sandbox) isIn(text string) bool {
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of the id's hash, which
-// alone is evidence.
 func (s *sandbox) hashedIn(word string) bool {
 	i := strings.LastIndexByte(word, '-')
 	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
@@ -356,7 +355,6 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress returns false for non-global addresses.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)
