@@ -53,7 +53,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
 		}
 	}
-	if w.Slept() || !slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil }) {
+	if !exchanged(w, exchanges) {
 		return nil
 	}
 	for _, im := range w.Own.Children {
@@ -73,6 +73,10 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	b.sinceBefore(w, steps, exchanges, counts, when)
 	b.leave(steps, images, counts)
 	return b
+}
+
+func exchanged(w *model.Work, exchanges []*model.Connection) bool {
+	return !w.Slept() && slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil })
 }
 
 // dropPolls uncounts short exchanges with one peer that a timer may have started.

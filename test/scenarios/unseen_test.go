@@ -53,7 +53,10 @@ func init() {
 	doings["ADD proxy"] = func() error {
 		through := http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})
 		client := http.Client{Transport: &http.Transport{Proxy: through, TLSHandshakeTimeout: 2 * time.Second}}
-		_, err := client.Get("https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default")
+		answer, err := client.Get("https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default")
+		if err == nil {
+			return answer.Body.Close()
+		}
 		return fmt.Errorf("error getting ClusterInformation: %w", err)
 	}
 	doings["ADD endpoints"] = failing(`Internal error occurred: failed calling webhook "nodes.capsule.clastix.io": failed to call webhook: Post "https://capsule-webhook-service.caas.svc:443/nodes?timeout=30s": no endpoints available for service "capsule-webhook-service"`)
