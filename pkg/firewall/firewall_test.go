@@ -21,7 +21,7 @@ func TestTheChainsThatDropAreListed(t *testing.T) {
 		}
 		return []fact.Chain{{Name: "INPUT"}, {Name: "FORWARD", Drops: true, Rules: 3}, {Name: "CNI-DN-07", Rules: 1}}, nil
 	})
-	if err != nil || n != 2 || strings.Contains(out.String(), "INPUT") || !strings.Contains(out.String(), `"FORWARD","Drops":true,"Rules":3`) || !strings.Contains(out.String(), "CNI-DN-07") ||
+	if err != nil || n != 2 || strings.Contains(out.String(), "INPUT") || !strings.Contains(out.String(), `"FORWARD","Drops":true,"Handle":0,"Rules":3`) || !strings.Contains(out.String(), "CNI-DN-07") ||
 		!strings.Contains(out.String(), `"Error":"not permitted"`) {
 		t.Errorf("%v, %s", err, out.String())
 	}

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -30,6 +31,24 @@ func TestAnImageHasTheStackOfItsFork(t *testing.T) {
 	}
 	for name, want := range map[string]string{"sh": "main.configure", "iptables": "main.configure", "ip": "ipam.Allocate", "tc": ""} {
 		harness.Equal(t, got[name], want, name)
+	}
+}
+
+// NRI often reports the running sandbox before the function is known.
+func TestACallWaitsForItsAgentsFunction(t *testing.T) {
+	for found, left := range map[int64]int64{1200: 1201, 0: 1910} {
+		s := tell(t)
+		s.plugin(0, "b", "ADD", "bridge").dial(1, 1, "b", "one", "").
+			at(2, &event.Accept{Socket: "one", Agent: event.Actor{Process: "a", PID: 44, Name: "agentd"}}).hangUp(900, "b", "one").
+			at(901, &event.Agent{Process: "a", Socket: "one", Sought: true}).exit(910, "b").
+			at(950, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(1100)
+		if found != 0 {
+			s.at(found, &event.Agent{Process: "a", Socket: "one"})
+		}
+		for at := int64(1201); at < 3000; at++ {
+			s.tick(at)
+		}
+		harness.Equal(t, fmt.Sprint(s.left), fmt.Sprint([]int64{left}), "found at", found)
 	}
 }
 
