@@ -63,6 +63,9 @@ func (p *Plugin) Removing(id string) { p.awaitEnd(string(event.SandboxRemoved) +
 func (p *Plugin) awaitEnd(key string) {
 	p.Awake(key)
 	p.Await(key)
+	p.awaited.mu.Lock()
+	defer p.awaited.mu.Unlock()
+	delete(p.awaited.done, key)
 }
 
 func (p *Plugin) await(id string, after time.Duration) {
@@ -174,15 +177,17 @@ func (p *Plugin) alone(l *looks) bool {
 	return p.awaited.alone && l != nil && l.late && l.n < looksMax && len(l.plugins) == 0
 }
 
-func (p *Plugin) take(id string) *looks {
+func (p *Plugin) take(id string, start bool) *looks {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
-	seen := p.awaited.seen[id]
+	seen, is := p.awaited.seen[id]
 	delete(p.awaited.seen, id)
 	if len(p.awaited.done) >= awaitedMax {
 		clear(p.awaited.done)
 	}
-	p.awaited.done[id] = true
+	if start || !is {
+		p.awaited.done[id] = true
+	}
 	return seen
 }
 

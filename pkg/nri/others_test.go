@@ -103,22 +103,22 @@ func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 		looks := 0
 		p := New(Options{Plugins: func(int) ([]Other, bool) { looks++; return []Other{{}}, true }})
 		p.connected.Store(true)
-		p.take("early")
+		p.take("early", true)
 		p.Awake("early")
 		p.Await("early")
 		p.Await("early")
 		p.Await("quick")
-		p.take("quick")
+		p.take("quick", true)
 		p.Await("late")
 		time.Sleep(awaitedAfter)
 		synctest.Wait()
 		harness.Equal(t, looks, 1, "looks")
-		harness.Equal(t, len(p.take("late").plugins), 1, "plugins seen")
+		harness.Equal(t, len(p.take("late", true).plugins), 1, "plugins seen")
 		p.Awake("ordinary")
 		time.Sleep(10 * awaitedAfter)
 		synctest.Wait()
 		harness.Equal(t, looks, 2, "looks after it was reported, and one before another is")
-		harness.Equal(t, p.take("ordinary").late, false, "late")
+		harness.Equal(t, p.take("ordinary", true).late, false, "late")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestOneLookServesABurst(t *testing.T) {
 			synctest.Wait()
 			harness.Equal(t, looks, want, name)
 			for i := range 30 {
-				p.take(fmt.Sprint(i))
+				p.take(fmt.Sprint(i), false)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func orphaned(ctx context.Context, parent int) bool {
 }
 
 func (p *Plugin) late(s *event.Sandbox, reported int64) {
-	before := p.take(s.ID)
+	before := p.take(s.ID, true)
 	defer func() {
 		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) && !p.alone(before) {
 			if now, ok := p.others(); ok {
@@ -138,7 +138,7 @@ func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
 const leastLooks = 2 // 150 ms
 
 func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
-	before := p.take(string(s.Phase) + s.ID)
+	before := p.take(string(s.Phase)+s.ID, false)
 	if cancel := p.ends[s.ID]; cancel != nil && s.Phase == event.SandboxRemoved {
 		cancel()
 		delete(p.ends, s.ID)
