@@ -69,6 +69,7 @@ func writesMeanwhile(s *scene, _ rig.Net) func() {
 		return slices.ContainsFunc(all, func(file string) bool { name, _ := os.ReadFile(file); return string(name) == "sleeper\n" })
 	}
 	end := whenever(sleeps, func() {
+		time.Sleep(200 * time.Millisecond) // sooner, it may precede the call
 		_ = os.WriteFile(filepath.Join(s.rig.CNIConfDir(), "99-other.conflist"), []byte(`{"cniVersion":"1.0.0","name":"other","plugins":[{"type":"idler"}]}`), 0o600)
 	})
 	return func() {
