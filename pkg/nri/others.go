@@ -25,6 +25,7 @@ type awaited struct {
 	done    map[string]bool
 	looking bool
 	alone   bool
+	at      int64 // last look
 }
 
 const (
@@ -76,7 +77,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 		return
 	}
 	l := a.seen[id]
-	if after == 0 && (l != nil || a.alone) {
+	if after == 0 && (l != nil || a.alone && clock.Monotonic()-a.at < int64(time.Second)) {
 		return
 	}
 	if l == nil {
@@ -129,6 +130,7 @@ func (p *Plugin) look(wants func(*looks) bool) {
 	p.awaited.mu.Lock()
 	defer p.awaited.mu.Unlock()
 	p.awaited.alone = len(now) == 0
+	p.awaited.at = at
 	for _, l := range p.awaited.seen {
 		if wants(l) && l.n < looksMax {
 			l.add(now)
