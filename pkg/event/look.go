@@ -136,8 +136,11 @@ func (o Obstacle) OfPod() bool {
 	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
 }
 
-// Certain reports whether no packet of the pod gets past the obstacle.
-func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
+// Certain reports whether no packet gets past the obstacle. IPv4 passes a rule of ip6.
+func (o Obstacle) Certain() bool {
+	c := o.Chain
+	return c == nil || c.Rules == 0 && (c.Handle == 0 || c.Family != "ip6")
+}
 
 // FoundKind is what a look after a failed call is at.
 type FoundKind string

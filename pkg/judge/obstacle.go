@@ -188,12 +188,12 @@ func dropKinds() []dropKind {
 			remedy: "run bpftool cgroup tree to find the program; read the log of its agent",
 		},
 		{
-			cause: LateChecksum, reasons: checksums(), by: "the checksum is wrong, so the kernel",
+			cause: LateChecksum, reasons: checksums(), by: "the checksum is wrong, so the kernel", vague: true,
 			remedy: "switch checksum offloading off on the overlay or uplink interface of the sending node: ethtool -K " +
 				"INTERFACE tx-checksum-ip-generic off",
 		},
 		{
-			cause: LateHairpin, reasons: []string{"IP_LOCAL_SOURCE"},
+			cause: LateHairpin, reasons: []string{"IP_LOCAL_SOURCE"}, vague: true,
 			by: "packets with a source address of the receiver's own came in at DEVICE, so the kernel",
 			remedy: "have the service proxy masquerade a pod's connections to its own Service (kube-router: " +
 				"--hairpin-mode=true); without a Service, look for a second host with that address",

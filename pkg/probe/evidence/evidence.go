@@ -167,7 +167,7 @@ func (s *sandbox) isIn(text string) bool {
 
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of the id's hash, which
+// hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of the id's hash.
 func (s *sandbox) hashedIn(word string) bool {
 	i := strings.LastIndexByte(word, '-')
 	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
