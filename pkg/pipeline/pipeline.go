@@ -115,8 +115,10 @@ func (p *Pipeline) FlushEach(take func(Result)) {
 	p.later(take)
 }
 
-// Open counts the unfinished operations.
-func (p *Pipeline) Open() int { return p.timeline.Open() + len(p.held) }
+// Open counts unfinished operations and starts.
+func (p *Pipeline) Open() int {
+	return p.timeline.Open() + len(p.held) + p.timeline.Pods().Unfinished()
+}
 
 // Stats counts events without a place.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,4 +204,21 @@ func operationSound(t *testing.T, r *Judged) {
 			t.Errorf("%s ends before it starts", s.Name)
 		}
 	}
+}
+
+func TestAStartIsOpenUntilATickEndsIt(t *testing.T) {
+	p := small()
+	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", Trace: event.TraceContext{Parent: "00-" + strings.Repeat("ab", 16) + "-" + strings.Repeat("cd", 8) + "-01"}}
+	var left []int
+	for i, b := range []event.Body{
+		&event.Exec{Process: "b", Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge", Call: call},
+		&event.Exit{Process: "b"}, &event.Step{SandboxID: "c1", Kind: event.StepRuntime, Verb: "start"},
+		&event.Sandbox{ID: "c1", Phase: event.SandboxRunning}, &event.Tick{}, &event.Tick{},
+	} {
+		p.Apply(event.Event{Time: int64(30 * i), Body: b})
+		left = append(left, p.timeline.Open(), p.Open())
+	}
+	harness.EqualSlices(t, left, []int{1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1}, "operations, and all, that are open")
+	p.Apply(event.Event{Time: 300, Body: &event.Tick{}})
+	harness.Equal(t, p.Open(), 0, "open after the wait for the request")
 }

@@ -75,7 +75,7 @@ func (p *Pods) Connected() []model.Connected {
 	return over
 }
 
-// Asked returns, once and in order, what to look at: pods without a first connection, where At is 0, and late ones.
+// Asked returns, once and in order, what to look at: pods without a first connection (At is 0) and late ones.
 func (p *Pods) Asked() []model.Connected {
 	asked := p.asked
 	p.asked = nil
@@ -124,7 +124,7 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
 	case known == nil:
-		// A restarted runtime does not report the end of earlier pods.
+		// A restarted runtime does not report earlier pods' ends.
 		evict(all.known, all.limit, func(s *Sandbox) int64 { return s.told }, func(id string) { delete(all.known, id) })
 		known = &Sandbox{}
 		all.known[s.ID] = known

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	startsMax = 64              // steps
+	startsMax = 64
 	startMost = 5 * time.Minute // kubelets wait less
 	startRest = time.Second
 	inodeTick = int64(10 * time.Millisecond)
@@ -97,7 +97,7 @@ func (all *starts) drop(op model.Key) {
 	}
 }
 
-// finish ends starts that failed, are reported, or rest.
+// finish ends failed, reported or resting starts.
 func (all *starts) finish(now int64, of func(string) *Sandbox, awaits func(*event.Sandbox, int64) bool) {
 	for id, s := range all.known {
 		told := of(id)
@@ -120,6 +120,17 @@ func (all *starts) finish(now int64, of func(string) *Sandbox, awaits func(*even
 			all.over = append(all.over, s.end(told, all.doubt))
 		}
 	}
+}
+
+// Unfinished counts starts awaiting ticks.
+func (p *Pods) Unfinished() (n int) {
+	for id, s := range p.starts.known {
+		told := p.Sandbox(id)
+		if s.closed && (s.bad || s.began || told != nil && told.Ran && len(s.Steps) == 0) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *start) unasked() bool { return s.Asked == 0 && !s.hidden }
