@@ -124,6 +124,9 @@ func (s *scene) unexplained(took map[string]time.Duration) (shares []float64) {
 				begin = x.Start()
 			}
 		}
+		if outer == nil {
+			s.Fatalf("no start of %s", pod)
+		}
 		seen := float64(outer.End()-begin) / 1e6
 		between := outer.Ms("cniscope.time.unexplained_ms")
 		sums["whole"] += ms

@@ -37,6 +37,9 @@ func init() {
 			err = unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket})
 		}
 		if err == nil {
+			err = os.WriteFile(logSocket+".asked", nil, 0o600)
+		}
+		if err == nil {
 			err = unix.Send(fd, []byte("<30>multus[1]: ADD"), unix.MSG_NOSIGNAL)
 		}
 		return err
@@ -49,7 +52,10 @@ func init() {
 		}
 		return err
 	}
-	doings["ADD open"] = func() error { return openLocked(unix.F_OFD_SETLKW) }
+	doings["ADD open"] = func() error {
+		_, err := openLocked(unix.F_OFD_SETLKW)
+		return err
+	}
 	doings["ADD proxy"] = func() error {
 		through := http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})
 		client := http.Client{Transport: &http.Transport{Proxy: through, TLSHandshakeTimeout: 2 * time.Second}}
@@ -65,16 +71,13 @@ func init() {
 	doings["ADD cgroup"] = failing(`mkdir /sys/fs/cgroup/memory/kubepods/burstable/pod79fe803c: no space left on device`)
 }
 
-// openLocked locks openLock for its open file.
-func openLocked(how int) error {
+// openLocked locks openLock for an open file.
+func openLocked(how int) (*os.File, error) {
 	f, err := os.OpenFile(openLock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
 		err = unix.FcntlFlock(f.Fd(), how, &unix.Flock_t{Type: unix.F_WRLCK})
 	}
-	if err == nil {
-		time.AfterFunc(2*time.Second, func() { f.Close() })
-	}
-	return err
+	return f, err
 }
 
 // unread is a log socket whose reader takes nothing for two seconds.
@@ -89,14 +92,18 @@ func unread(s *scene) func() {
 			sent = true
 		}
 	}
-	time.AfterFunc(3*time.Second, func() {
-		for b := make([]byte, 64); ; {
-			if _, err := l.Read(b); err != nil {
-				return
+	asked := func() bool { return os.Remove(logSocket+".asked") == nil }
+	stop := whenever(asked, func() {
+		time.AfterFunc(2*time.Second, func() {
+			for b := make([]byte, 64); ; {
+				if _, err := l.Read(b); err != nil {
+					return
+				}
 			}
-		}
+		})
 	})
 	return func() {
+		stop()
 		l.Close()
 		for _, fd := range senders {
 			_ = unix.Close(fd)
@@ -137,8 +144,9 @@ func unseen() []report {
 	}, "disk"}, {incident{
 		id: "open-file-lock", chain: does("contiv", "open"), cause: "file_lock", says: []string{openLock + ", held by "}, remedy: "if it hangs",
 		before: func(s *scene) func() {
-			harness.Check(s.T, openLocked(unix.F_OFD_SETLK))
-			return func() {}
+			f := harness.Must(openLocked(unix.F_OFD_SETLK))(s.T)
+			stop := whenever(waitedFor(s.T, openLock), func() { time.AfterFunc(2*time.Second, func() { f.Close() }) })
+			return func() { stop(); f.Close() }
 		},
 	}, "iptables"}}
 	failed := []report{{incident{
