@@ -50,6 +50,7 @@ type looked struct {
 	first      int
 	at, since  int64
 	wrote      bool
+	asked      bool // read after looks.quiet
 }
 
 // Awake looks when the ADD begins.
@@ -167,6 +168,7 @@ func (l *looks) add(now []Other) {
 		if o.Wrote != k.Wrote || o.Read != k.Read {
 			k.last, k.at = l.n, clock.Monotonic()
 		}
+		k.asked = k.asked || l.quiet != 0 && o.Read != k.Read
 		k.Other = o
 	}
 }
@@ -201,6 +203,9 @@ func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event
 	l.add(now)
 	most, wrote := 0, 0
 	for _, k := range l.plugins {
+		if !k.asked { // recv(2) is not counted
+			l.quiet = 0
+		}
 		most = max(most, k.took)
 		if k.wrote {
 			wrote++

@@ -73,6 +73,7 @@ func TestTheLastLookBeforeACall(t *testing.T) {
 	}{
 		"called after all":        {looks: []Other{idle, idle, idle}, last: asked, want: true},
 		"called between":          {looks: []Other{idle, idle, asked}, last: asked, want: true},
+		"reads uncounted":         {looks: []Other{idle, idle}, last: idle},
 		"called at once":          {looks: []Other{idle, asked, asked}, last: asked},
 		"has a request to read":   {looks: []Other{idle, unread, unread}, last: asked},
 		"answers an earlier call": {looks: []Other{idle, idle}, last: answered},
