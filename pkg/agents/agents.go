@@ -17,7 +17,7 @@ type work struct {
 	agent       *agent
 	cpu         int64 // CPU time at the connection's start
 	known       bool
-	sought      bool            // Stack follows
+	sought      bool
 	depth       int             // agents between a run and the work
 	own, shared *active.Process // stand-ins
 	below       []*work         // work of called agents
@@ -184,6 +184,10 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	if b.Hidden {
 		a.hidden, a.identity = true, event.Actor{Process: b.Process, PID: b.PID, Name: b.Name}
 	}
+	if b.Sought {
+		a.seek(b.Socket)
+		return
+	}
 	a.spells.sample(now, b)
 	for _, program := range b.Programs {
 		a.habit(program)
@@ -206,7 +210,7 @@ func (a *agent) sampled(b *event.Agent) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.work
 		if b.Socket != "" && c.socket == b.Socket {
-			w.Stack, w.Perhaps, w.sought = b.Stack, b.Shared, b.Sought
+			w.Stack, w.Perhaps, w.sought = b.Stack, b.Shared, false
 		}
 		if !w.known {
 			w.cpu, w.known = b.CPU, true
@@ -217,6 +221,12 @@ func (a *agent) sampled(b *event.Agent) {
 		if c.Open && b.Channel != "" && b.State == "" {
 			w.Channel = b.Channel
 		}
+	}
+}
+
+func (a *agent) seek(socket string) {
+	for _, c := range slices.Concat(a.calls, a.recent) {
+		c.work.sought = c.work.sought || c.socket == socket
 	}
 }
 
@@ -261,7 +271,11 @@ func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
 
 // Sought reports whether an agent's function is still looked for.
 func (as *Agents) Sought(op *active.Operation) bool {
-	return slices.ContainsFunc(op.Works, func(w active.Work) bool { return w.(*work).sought })
+	return slices.ContainsFunc(op.Works, func(one active.Work) bool {
+		w := one.(*work)
+		a := as.known[w.Own.Process]
+		return w.sought && a != nil && slices.Contains(slices.Concat(a.calls, a.recent), w.of)
+	})
 }
 
 // Close completes agents' work for an operation. idle means that none is open.

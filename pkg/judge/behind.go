@@ -53,7 +53,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
 		}
 	}
-	if !exchanged(w, exchanges) {
+	if !exchanged(w, steps, exchanges, when) {
 		return nil
 	}
 	for _, im := range w.Own.Children {
@@ -75,8 +75,18 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	return b
 }
 
-func exchanged(w *model.Work, exchanges []*model.Connection) bool {
-	return !w.Slept() && slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil })
+func exchanged(w *model.Work, steps []step, exchanges []*model.Connection, when model.Interval) bool {
+	for i, c := range exchanges {
+		if c != nil && mayBeFor(w, steps[i].Interval, when) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeFor: an agent that sleeps may poll its worker.
+func mayBeFor(w *model.Work, at, when model.Interval) bool {
+	return !w.Slept() || at.Took() > when.Took()/2
 }
 
 // dropPolls uncounts short exchanges with one peer that a timer may have started.
@@ -130,8 +140,7 @@ func regular(some []model.Interval) bool {
 	return len(pauses) >= 3 && 2*slices.Max(pauses) <= 3*slices.Min(pauses)
 }
 
-// readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that end where an unasked
-// one begins.
+// readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that one follows.
 func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	type end struct {
 		who     event.Process

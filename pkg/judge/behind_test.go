@@ -153,6 +153,10 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(false)),
 			cause: CauseIdle, says: `was idle for 990ms of it, in renew \(lease.go:7\)$`,
 		},
+		"while it sleeps, one for the whole time": {
+			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(waits("dbd", from(40, 960))), asleep(false)),
+			cause: CausePeer, says: `^920ms of 1s: plugin p waited for dbd, through agentd$`,
+		},
 		"control: possibly while it sleeps": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(true)),
 			cause: CausePeer, says: `waited for dbd`,

@@ -17,8 +17,8 @@ const CauseIdle Cause = "agent_idle"
 // for a CPU.
 const quiet = 0.7
 
-// idleAgent: the agent did nothing for most of the time, then answered. Why is invisible: only an answer names a rate
-// limit (busyAgent).
+// idleAgent: the agent did nothing for most of the time, then answered. Only an answer names a rate limit
+// (busyAgent).
 func idleAgent(e *evidence) *finding {
 	took, worst, plugin, n := e.asked(isQuiet)
 	if worst == nil {
@@ -53,7 +53,7 @@ func isQuiet(c *model.Connection) bool {
 		at, counts := f.When, asks(f.Kind())
 		if c, is := f.What.(*model.Connection); is && c.Exchange != nil {
 			at, counts = asksFor(c, f.When)
-			counts = counts && !w.Slept()
+			counts = counts && mayBeFor(w, at, when)
 		} else if is {
 			counts = true
 		}

@@ -50,7 +50,7 @@ type looked struct {
 	first      int
 	at, since  int64
 	wrote      bool
-	asked      bool // read after looks.quiet
+	asked      bool
 }
 
 // Awake looks when the ADD begins.
@@ -203,7 +203,7 @@ func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event
 	l.add(now)
 	most, wrote := 0, 0
 	for _, k := range l.plugins {
-		if !k.asked { // recv(2) is not counted
+		if !k.asked { // recv(2) does not count
 			l.quiet = 0
 		}
 		most = max(most, k.took)

@@ -36,14 +36,17 @@ func TestAnImageHasTheStackOfItsFork(t *testing.T) {
 
 // NRI often reports the running sandbox before the function is known.
 func TestACallWaitsForItsAgentsFunction(t *testing.T) {
-	for found, left := range map[int64]int64{1200: 1201, 0: 1910} {
+	for found, left := range map[int64]int64{1200: 1201, 0: 1910, -1150: 1201} {
 		s := tell(t)
 		s.plugin(0, "b", "ADD", "bridge").dial(1, 1, "b", "one", "").
 			at(2, &event.Accept{Socket: "one", Agent: event.Actor{Process: "a", PID: 44, Name: "agentd"}}).hangUp(900, "b", "one").
 			at(901, &event.Agent{Process: "a", Socket: "one", Sought: true}).exit(910, "b").
 			at(950, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(1100)
-		if found != 0 {
+		switch {
+		case found > 0:
 			s.at(found, &event.Agent{Process: "a", Socket: "one"})
+		case found < 0: // it ends before
+			s.exit(-found, "a")
 		}
 		for at := int64(1201); at < 3000; at++ {
 			s.tick(at)

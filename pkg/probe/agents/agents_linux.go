@@ -17,7 +17,7 @@ const (
 	maxAgents = 64
 	// maxConnections is as in the kernel side, where each root gets a quarter.
 	maxConnections = 4096
-	// Linger is how long an agent is followed after its last connection: the next often comes soon.
+	// Linger is how long an agent is followed after its last connection.
 	Linger = time.Second
 	// sampleAfter is a connection's age when its agent is first sampled, and the interval.
 	sampleAfter = 50 * time.Millisecond

@@ -7,6 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -56,13 +57,13 @@ func (a *Agents) wasSlow(socket string, c *connection) {
 	}
 	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
-		a.was(known, event.Agent{Socket: socket, Sought: true})
+		a.kernel.Tell(&event.Agent{Process: kernel.ProcessOf(known.key), PID: known.key.Pid, Socket: socket, Sought: true})
 	}
 }
 
 func (a *Agents) was(known *agent, where event.Agent) {
 	s := known.state()
-	s.Socket, s.Stack, s.Shared, s.Sought = where.Socket, where.Stack, where.Shared, where.Sought
+	s.Socket, s.Stack, s.Shared = where.Socket, where.Stack, where.Shared
 	a.kernel.Tell(s)
 }
 
