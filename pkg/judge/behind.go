@@ -140,7 +140,7 @@ func regular(some []model.Interval) bool {
 	return len(pauses) >= 3 && 2*slices.Max(pauses) <= 3*slices.Min(pauses)
 }
 
-// readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that one follows.
+// readsMore returns the exchanges whose end may not be the answer: unasked ones, and any directly before.
 func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	type end struct {
 		who     event.Process

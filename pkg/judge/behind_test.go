@@ -155,7 +155,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"while it sleeps, one for the whole time": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(waits("dbd", from(40, 960))), asleep(false)),
-			cause: CausePeer, says: `^920ms of 1s: plugin p waited for dbd, through agentd$`,
+			cause: CausePeer, says: `^920ms of 1s: plugin p waited for dbd, through agentd, in renew`,
 		},
 		"control: possibly while it sleeps": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(true)),

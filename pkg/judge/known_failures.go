@@ -439,7 +439,7 @@ func ofNodes() []KnownFailure {
 			"mkdir /sys/fs/cgroup/memory/system.slice: no space left on device",
 		},
 		{
-			"", `(open|write|mkdir|create) /([^ps]|p[^r]|s[^y]).*: no space left on device`,
+			"", `(open|write|mkdir|create) /([^ps]|p[^r]|pr[^o]|s[^y]|sy[^s]|sys[^/]).*: no space left on device`,
 			"free space or inodes on the file system of the file that the message names (df -h, df -i)",
 			"df -h /var/lib/cni; df -i /var/lib/cni", "", "", "", "failed to allocate for range 0: write /var/lib/cni/networks/k8s-pod-network/10.88.0.9: no space left on device",
 		},
@@ -491,11 +491,10 @@ func ofNodes() []KnownFailure {
 	}
 }
 
-// ofProxies: webhooks.
-func ofProxies() []KnownFailure {
+func ofWebhooksAndProxies() []KnownFailure {
 	return []KnownFailure{
 		{
-			"", `failed calling webhook ("(?P<WEBHOOK>[^"]*)")?`,
+			"", `failed calling webhook "(?P<WEBHOOK>[^"]*)"`,
 			"fix the webhook WEBHOOK, which the API server asks: its pods, Service and caBundle; if its pods wait for " +
 				"this network, set its failurePolicy to Ignore until they run",
 			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
@@ -504,7 +503,7 @@ func ofProxies() []KnownFailure {
 				`"capsule-webhook-service"`,
 		},
 		{
-			"", `admission webhook ("(?P<WEBHOOK>[^"]*)" )?denied the request`,
+			"", `admission webhook "(?P<WEBHOOK>[^"]+)" denied the request`,
 			"set the policy of the webhook WEBHOOK to allow what the CNI writes: the message names the rule that denied it",
 			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
 			"aws/amazon-vpc-cni-k8s#2814", `admission webhook "validate.kyverno.svc-fail" denied the request: ` +
@@ -520,7 +519,7 @@ func ofProxies() []KnownFailure {
 				`dial tcp 10.1.2.3:3128: connect: connection refused`,
 		},
 		{
-			"", `https://[^"]*/apis?/[^"]*"?: .*TLS handshake timeout`,
+			"", `https://[^"]*/(apis?/|version|openapi)[^"]*"?: .*TLS handshake timeout`,
 			"add the API server's address to NO_PROXY if the container runtime has HTTPS_PROXY set (systemctl show -p " +
 				"Environment containerd); otherwise run kubectl get --raw '/readyz?verbose' and fix what fails there",
 			"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",

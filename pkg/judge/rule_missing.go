@@ -22,8 +22,8 @@ func missing(e *evidence) *Verdict {
 	if e.call.Programs.Sound(first) {
 		return &Verdict{
 			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %s did not run, though its program can start", first) + also,
-			Remedy: CauseRuntime.remedy() + "; \"text file busy\" or \"exec: already started\" there: an installer " +
-				"was writing the program",
+			Remedy: CauseRuntime.remedy() + "; \"text file busy\" or \"exec: already started\" there means that an " +
+				"installer was writing the program",
 		}
 	}
 	return &Verdict{ // unchecked

@@ -3,7 +3,6 @@ package judge
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 func systemCall(e *evidence) *finding {
@@ -23,9 +22,9 @@ func systemCall(e *evidence) *finding {
 			"and iotop show what writes; thaw the file system (fsfreeze -u) if something froze it"
 	case onDisk(most.Name):
 		f.Remedy = CauseSystemCall.remedy()
-	case strings.HasPrefix(most.Name, "send"):
-		f.Remedy = "run the plugin under strace -f -yy -e trace=" + most.Name + ", which names the socket: that of " +
-			"a log (/dev/log) waits for systemd-journald"
+	case slices.Contains([]string{"sendto", "sendmsg", "sendmmsg"}, most.Name):
+		f.Remedy = "run the plugin under strace -f -yy -e trace=" + most.Name + ", which names the socket; if it is " +
+			"/dev/log, run systemctl status systemd-journald, which reads it"
 	}
 	return f
 }

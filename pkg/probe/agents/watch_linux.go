@@ -57,13 +57,12 @@ func (a *Agents) wasSlow(socket string, c *connection) {
 	}
 	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
-		a.kernel.Tell(&event.Agent{Process: kernel.ProcessOf(known.key), PID: known.key.Pid, Socket: socket, Sought: true})
+		a.was(&event.Agent{Process: kernel.ProcessOf(known.key), PID: known.key.Pid}, event.Agent{Socket: socket, Sought: true})
 	}
 }
 
-func (a *Agents) was(known *agent, where event.Agent) {
-	s := known.state()
-	s.Socket, s.Stack, s.Shared = where.Socket, where.Stack, where.Shared
+func (a *Agents) was(s *event.Agent, where event.Agent) {
+	s.Socket, s.Stack, s.Shared, s.Sought = where.Socket, where.Stack, where.Shared, where.Sought
 	a.kernel.Tell(s)
 }
 
@@ -94,7 +93,7 @@ func (a *Agents) lookOn(now int64, known *agent, waits bool) {
 			return false
 		}
 		stack, sure := w.Between(e.first, e.last)
-		a.was(known, event.Agent{Socket: e.socket, Stack: stack, Shared: e.shared || !sure})
+		a.was(known.state(), event.Agent{Socket: e.socket, Stack: stack, Shared: e.shared || !sure})
 		return true
 	})
 }
