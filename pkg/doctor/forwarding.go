@@ -29,7 +29,7 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 		}
 	}
 	for _, c := range f.Chains.Value {
-		if c.Drops && addressed(f, c.Family) {
+		if c.Drops && podsHave(f, c.Family) {
 			chain := &event.Chain{
 				Backend: c.Backend, Family: c.Family, Table: c.Table, Name: c.Name, Rules: c.Rules, Handle: c.Handle,
 			}
@@ -44,7 +44,7 @@ var dotted = strings.NewReplacer("/", ".", ".", "/")
 
 func crossed(f *fact.Facts, name string) bool {
 	part := strings.Split(name, "/")
-	if !addressed(f, map[string]string{"ipv4": "ip", "ipv6": "ip6"}[part[0]]) {
+	if !podsHave(f, map[string]string{"ipv4": "ip", "ipv6": "ip6"}[part[0]]) {
 		return false
 	}
 	if len(part) != 4 || part[2] == "all" {
@@ -54,8 +54,7 @@ func crossed(f *fact.Facts, name string) bool {
 		slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool { return slices.Contains(l.Bridges, part[2]) })
 }
 
-// addressed reports whether pods have addresses of a chain's family: IPv4 by default.
-func addressed(f *fact.Facts, family string) bool {
+func podsHave(f *fact.Facts, family string) bool {
 	var four, six bool
 	for _, l := range f.CRI.Value.Loaded {
 		if !routed(l) {
@@ -99,7 +98,7 @@ func unbridged(f *fact.Facts) []Finding {
 	var why, set []string
 	for _, family := range []string{"ip", "ip6"} {
 		w := f.Forwarding.Value.Unbridged[family]
-		if w == "" || !addressed(f, family) || !slices.ContainsFunc(f.Chains.Value, func(c fact.Chain) bool {
+		if w == "" || !podsHave(f, family) || !slices.ContainsFunc(f.Chains.Value, func(c fact.Chain) bool {
 			return c.Family == family && ofKubeProxy(c)
 		}) {
 			continue

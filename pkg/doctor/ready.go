@@ -101,16 +101,16 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	switch {
 	case len(d.Elsewhere) > 0:
 		other := filepath.Dir(d.Elsewhere[0])
-		move := fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: a "+
-			"hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", d.Elsewhere[0], d.Dir, other)
+		move := fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: "+
+			"a hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", d.Elsewhere[0], d.Dir, other)
 		if failed {
 			return step + fact.Sayf("; %s has one", other), append(remedy, move)
 		}
 		if len(names) == 0 {
 			remedy = []string{"otherwise install the cluster's CNI"}
 		}
-		return fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", d.Dir, f.Runtime.Value.Called(), other),
-			append([]string{move}, remedy...)
+		step = fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", d.Dir, f.Runtime.Value.Called(), other)
+		return step, append([]string{move}, remedy...)
 	case len(names) > 0:
 		return step, remedy
 	case f.Containers.Err != nil:
