@@ -153,6 +153,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "STATUS says no", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin status: agent down"
 		}, Problem, []string{"the plugins' STATUS reports that the network is not ready", "agent down"}},
+		{"network-ready", "a version that no plugin has", func(f *fact.Facts) {
+			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin version does not allow STATUS"
+			f.Folder.Value.Networks[0].CNIVersion = "2.0.0"
+		}, Problem, []string{"not ready: containerd does not support the cniVersion of network pods", "see cni-version"}},
 		{"network-ready", "nothing loaded", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
 		}, Problem, []string{"has not loaded 10-pods.conflist", "see cni-loaded"}},

@@ -64,6 +64,7 @@ func agentProcesses(f *fact.Facts) (found []fact.Process) {
 
 func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string) {
 	d, r := f.Folder.Value, f.Runtime.Value
+	unknown, _ := versionsAreKnown(f)
 	switch {
 	case f.CRI.Err != nil:
 		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
@@ -85,6 +86,8 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 		step = fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded))
 		return event.LackConfiguration, step, []string{fact.Sayf(
 			"put as many configurations into %s, or lower max_conf_num of containerd's CRI plugin", d.Dir)}
+	case len(unknown) > 0:
+		return event.LackPlugin, unknown[0].Summary, []string{"see cni-version"}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
