@@ -43,6 +43,11 @@ func whole() *fact.Facts {
 	return f
 }
 
+func misplaced(f *fact.Facts) {
+	f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
+	f.Folder.Value.Networks, f.Folder.Value.Elsewhere, f.Folder.Value.Other = nil, []string{"/srv/cni/10-a.conflist"}, []string{"10-b.bak"}
+}
+
 func TestAHealthyNodeIsSilent(t *testing.T) {
 	r := Judge(whole())
 	if len(r.Findings) > 0 || r.ExitCode() != ExitHealthy || r.Count(OK) != len(checks()) {
@@ -148,9 +153,25 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "STATUS says no", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin status: agent down"
 		}, Problem, []string{"the plugins' STATUS reports that the network is not ready", "agent down"}},
+		{"network-ready", "a version that no plugin has", func(f *fact.Facts) {
+			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin version does not allow STATUS"
+			f.Folder.Value.Networks[0].CNIVersion = "2.0.0"
+		}, Problem, []string{"not ready: containerd does not support the cniVersion of network pods", "see cni-version"}},
 		{"network-ready", "nothing loaded", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
 		}, Problem, []string{"has not loaded 10-pods.conflist", "see cni-loaded"}},
+		{"network-ready", "a writer that fails, and a configuration in another folder", func(f *fact.Facts) {
+			misplaced(f)
+			f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "calico-node-x", Name: "install-cni", State: "exited", ExitCode: 1, Restarts: 4, SandboxReady: true, Mounts: []string{"/etc/cni/net.d"}, LastLine: "no token"}}
+		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); /srv/cni has one", "calico-node-x, exited: no token", "see network-pods\nif /srv/cni/10-a.conflist is of this"}},
+		{"network-ready", "a writer that runs, and a configuration in another folder", func(f *fact.Facts) {
+			misplaced(f)
+			f.Containers.Value = []fact.Container{
+				{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium"},
+				{Namespace: "kube-system", Pod: "kube-proxy-x", Name: "kube-proxy", State: "exited", ExitCode: 1, SandboxReady: true, Proxy: true},
+			}
+		}, Problem, []string{", but /srv/cni has", "and restart it\nread its log: kubectl -n kube-system logs cilium-x"}},
+		{"cni-folder", "ignored files, and a configuration in another folder", misplaced, Problem, []string{"does not read /srv/cni/10-a.conflist", "\"10-b.bak\"", "otherwise install"}},
 		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"
 		}, Problem, []string{"cniVersion 1.1.0", "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0"}},

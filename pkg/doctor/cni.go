@@ -103,20 +103,20 @@ func problems(d fact.Folder) (said []string) {
 	return said
 }
 
-func empty(f *fact.Facts) []string {
+func empty(f *fact.Facts) (said []string) {
 	d := f.Folder.Value
 	if len(d.Elsewhere) > 0 {
-		return []string{"the runtime does not read " + fact.List(d.Elsewhere)}
+		said = []string{"the runtime does not read " + fact.List(d.Elsewhere)}
 	}
 	if len(d.Other) == 0 {
-		return []string{"it is empty"}
+		return append(said, "it is empty")
 	}
 	var names []string
 	for _, name := range d.Other {
 		names = append(names, strconv.Quote(name))
 	}
-	return []string{fact.Sayf("%s ignores %s (it reads .conf, .conflist, .json): ", f.Runtime.Value.Called(),
-		text.Count(len(names), "file")) + fact.List(names)}
+	return append(said, fact.Sayf("%s ignores %s (it reads .conf, .conflist, .json): ", f.Runtime.Value.Called(),
+		text.Count(len(names), "file"))+fact.List(names))
 }
 
 func order(f *fact.Facts) []string {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 		}
 	}
 	for _, c := range f.Chains.Value {
-		if c.Drops {
+		if c.Drops && podsHave(f, c.Family) {
 			chain := &event.Chain{
 				Backend: c.Backend, Family: c.Family, Table: c.Table, Name: c.Name, Rules: c.Rules, Handle: c.Handle,
 			}
@@ -44,18 +43,40 @@ func obstacles(f *fact.Facts) (all []event.Obstacle) {
 var dotted = strings.NewReplacer("/", ".", ".", "/")
 
 func crossed(f *fact.Facts, name string) bool {
-	loaded := f.CRI.Value.Loaded
-	if strings.HasPrefix(name, "ipv6/") && !slices.ContainsFunc(loaded, func(l fact.Loaded) bool {
-		return slices.ContainsFunc(l.Subnets, func(p netip.Prefix) bool { return p.Addr().Is6() })
-	}) {
+	part := strings.Split(name, "/")
+	if !podsHave(f, map[string]string{"ipv4": "ip", "ipv6": "ip6"}[part[0]]) {
 		return false
 	}
-	part := strings.Split(name, "/")
 	if len(part) != 4 || part[2] == "all" {
 		return true
 	}
 	return slices.Contains(f.Forwarding.Value.Default, part[2]) ||
-		slices.ContainsFunc(loaded, func(l fact.Loaded) bool { return slices.Contains(l.Bridges, part[2]) })
+		slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool { return slices.Contains(l.Bridges, part[2]) })
+}
+
+func podsHave(f *fact.Facts, family string) bool {
+	var four, six bool
+	for _, l := range f.CRI.Value.Loaded {
+		if !routed(l) {
+			continue
+		}
+		for _, p := range l.Subnets {
+			four, six = four || p.Addr().Is4(), six || p.Addr().Is6()
+		}
+		for _, a := range slices.Concat(f.Held.Value.Cached, f.Held.Value.Living, f.Held.Value.Stopped) {
+			for _, address := range a.Addresses {
+				is6 := strings.Contains(address, ":")
+				four, six = four || a.Network == l.Name && !is6, six || a.Network == l.Name && is6
+			}
+		}
+	}
+	switch family {
+	case "ip":
+		return four || !six
+	case "ip6":
+		return six
+	}
+	return true
 }
 
 func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
@@ -69,19 +90,31 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 }
 
 func unbridged(f *fact.Facts) []Finding {
-	why := f.Forwarding.Value.Unbridged
-	bridged := func(l fact.Loaded) bool {
-		return len(l.Plugins) > 0 && slices.Contains([]string{"bridge", "flannel"}, l.Plugins[0].Type)
-	}
-	if why == "" || !slices.ContainsFunc(f.Chains.Value, ofKubeProxy) ||
-		!slices.ContainsFunc(f.CRI.Value.Loaded, bridged) {
+	if !slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool {
+		return len(l.Plugins) > 0 && (l.Plugins[0].Type == "bridge" || slices.Contains(l.Delegates, "bridge"))
+	}) {
 		return nil
 	}
+	var why, set []string
+	for _, family := range []string{"ip", "ip6"} {
+		w := f.Forwarding.Value.Unbridged[family]
+		if w == "" || !podsHave(f, family) || !slices.ContainsFunc(f.Chains.Value, func(c fact.Chain) bool {
+			return c.Family == family && ofKubeProxy(c)
+		}) {
+			continue
+		}
+		why, set = append(why, w), append(set, "net.bridge.bridge-nf-call-"+family+"tables=1")
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	why = slices.Compact(why)
 	return []Finding{{
-		Level:    Warning,
-		Summary:  "Services do not answer a pod if their endpoint is on its own bridge: " + why,
-		Evidence: []string{why, "kube-proxy has rules here; without them the answer keeps the endpoint's address"},
-		Remedy: []string{"modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1; set both in " +
+		Level:   Warning,
+		Summary: "Services may not answer a pod if their endpoint is on its own bridge: " + strings.Join(why, ", "),
+		Evidence: append(why, "kube-proxy has rules here; an answer that they do not see keeps the endpoint's address, "+
+			"unless kube-proxy runs with masqueradeAll"),
+		Remedy: []string{"modprobe br_netfilter && sysctl -w " + strings.Join(set, " ") + "; set them in " +
 			"/etc/modules-load.d and /etc/sysctl.d, too"},
 	}}
 }
@@ -100,8 +133,12 @@ func drops(o event.Obstacle) Finding {
 		finding.Evidence = []string{
 			fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room",
 		}
-	case o.Certain():
-		finding.Summary = "the firewall drops every packet that the node forwards: " + finding.Summary
+	case o.Chain.Rules == 0:
+		every := "every packet"
+		if o.Chain.Family == "ip6" {
+			every = "every IPv6 packet"
+		}
+		finding.Summary = "the firewall drops " + every + " that the node forwards: " + finding.Summary
 		finding.Evidence = []string{seen(o)}
 	default:
 		why := fact.Sayf("the policy of %s is drop", o.Name)
@@ -124,13 +161,12 @@ func seen(o event.Obstacle) string {
 	return fact.Sayf("%s: policy drop, %s", o.Name, rules)
 }
 
-// routesPods reports whether the node routes packets of a loaded network. The listed plugins use the node's own link
-// instead.
-func routesPods(f *fact.Facts) bool {
-	return slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool {
-		return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"},
-			l.Plugins[0].Type)
-	})
+func routesPods(f *fact.Facts) bool { return slices.ContainsFunc(f.CRI.Value.Loaded, routed) }
+
+// routed reports whether the node routes a network's packets. The listed plugins use the node's own link instead.
+func routed(l fact.Loaded) bool {
+	return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"},
+		l.Plugins[0].Type)
 }
 
 func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {

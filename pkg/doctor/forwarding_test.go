@@ -32,7 +32,24 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 	}
 	unbridged := func(plugin, chain string) *fact.Facts {
 		f := facts(plugin, true, 0)
-		f.Forwarding.Value.Unbridged, f.Chains.Value = "x is 0", []fact.Chain{{Backend: "nftables", Name: chain}}
+		f.Forwarding.Value.Unbridged = map[string]string{"ip": "x is 0", "ip6": "y is 0"}
+		f.Chains.Value = []fact.Chain{{Backend: "nftables", Family: "ip", Name: chain}, {Backend: "nftables", Family: "ip6", Name: chain}}
+		if plugin == "flannel" {
+			f.CRI.Value.Loaded[0].Delegates = []string{"bridge", "host-local"}
+		}
+		return f
+	}
+	of := func(f *fact.Facts, subnets ...string) *fact.Facts {
+		for _, s := range subnets {
+			f.CRI.Value.Loaded[0].Subnets = append(f.CRI.Value.Loaded[0].Subnets, netip.MustParsePrefix(s))
+		}
+		return f
+	}
+	six := func(c fact.Chain, address string) *fact.Facts {
+		f := facts("calico", true, 0)
+		c.Backend, c.Family, c.Table, c.Name, c.Drops = "nftables", "ip6", "t", "f", true
+		f.Chains.Value = []fact.Chain{c}
+		f.Held.Value.Living = []leak.Attachment{{Addresses: []string{"10.0.0.2/32", address}}}
 		return f
 	}
 	rejects := func(rules int) *fact.Facts {
@@ -40,12 +57,19 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 		f.Chains.Value = []fact.Chain{{Backend: "nftables", Family: "ip", Table: "t", Name: "f", Drops: true, Handle: 7, Rules: rules}}
 		return f
 	}
-	const skipped = "Services do not answer a pod if their endpoint is on its own bridge: x is 0"
+	const skipped = "Services may not answer a pod if their endpoint is on its own bridge: "
 	for name, test := range map[string]struct {
 		facts *fact.Facts
 		says  string
 	}{
-		"Services on a bridge":             {unbridged("flannel", "KUBE-SERVICES"), skipped},
+		"Services on a bridge":             {unbridged("flannel", "KUBE-SERVICES"), skipped + "x is 0"},
+		"Services of both families":        {of(unbridged("bridge", "KUBE-SERVICES"), "10.1.0.0/24", "fd00::/64"), skipped + "x is 0, y is 0"},
+		"Services of IPv6 alone":           {of(unbridged("bridge", "KUBE-SERVICES"), "fd00::/64"), skipped + "y is 0"},
+		"IPv4 is off, and no pod has it":   {of(facts("bridge", false, 0), "fd00::/64"), ""},
+		"a policy for IPv6":                {six(fact.Chain{}, "fd00::2/128"), "the firewall drops every IPv6 packet that the node forwards: the policy of nftables ip6 t f is drop, and it has no rule"},
+		"a rule for IPv6":                  {six(fact.Chain{Handle: 7}, "fd00::2/128"), "the firewall drops every IPv6 packet that the node forwards: the first rule of nftables ip6 t f drops or rejects every packet"},
+		"a policy for IPv6, with rules":    {six(fact.Chain{Rules: 2}, "fd00::2/128"), "the firewall drops forwarded packets that no rule accepts: the policy of nftables ip6 t f is drop"},
+		"a policy for IPv6, no pod has it": {six(fact.Chain{}, "10.0.0.3/32"), ""},
 		"a bridge without kube-proxy":      {unbridged("bridge", "KUBE-FIREWALL"), ""},
 		"kube-proxy without a bridge":      {unbridged("ptp", "KUBE-SERVICES"), ""},
 		"a rule that rejects":              {rejects(0), "the firewall drops every packet that the node forwards: the first rule of nftables ip t f drops or rejects every packet"},

@@ -64,6 +64,7 @@ func agentProcesses(f *fact.Facts) (found []fact.Process) {
 
 func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string) {
 	d, r := f.Folder.Value, f.Runtime.Value
+	unknown, _ := versionsAreKnown(f)
 	switch {
 	case f.CRI.Err != nil:
 		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
@@ -85,6 +86,8 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 		step = fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded))
 		return event.LackConfiguration, step, []string{fact.Sayf(
 			"put as many configurations into %s, or lower max_conf_num of containerd's CRI plugin", d.Dir)}
+	case len(unknown) > 0:
+		return event.LackPlugin, unknown[0].Summary, []string{"see cni-version"}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
@@ -92,38 +95,52 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 }
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
-	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
-	if all := f.Folder.Value.Elsewhere; len(all) > 0 {
-		dir, other := f.Folder.Value.Dir, filepath.Dir(all[0])
-		return fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", dir, f.Runtime.Value.Called(), other),
-			[]string{
-				fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: a "+
-					"hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", all[0], dir, other),
-				"otherwise install the cluster's CNI",
-			}
+	d := f.Folder.Value
+	step = fact.Sayf("no CNI configuration has been written into %s", d.Dir)
+	names, remedy, failed := expected(f)
+	if len(names) > 0 {
+		step += " by " + fact.List(names)
 	}
-	if f.Containers.Err != nil {
+	switch {
+	case len(d.Elsewhere) > 0:
+		other := filepath.Dir(d.Elsewhere[0])
+		move := fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: "+
+			"a hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", d.Elsewhere[0], d.Dir, other)
+		if failed {
+			return step + fact.Sayf("; %s has one", other), append(remedy, move)
+		}
+		if len(names) == 0 {
+			remedy = []string{"otherwise install the cluster's CNI"}
+		}
+		step = fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", d.Dir, f.Runtime.Value.Called(), other)
+		return step, append([]string{move}, remedy...)
+	case len(names) > 0:
+		return step, remedy
+	case f.Containers.Err != nil:
 		return step, []string{"install a CNI, or start its pod"}
 	}
-	var names, logs []string
+	return step + ", and no pod or process of a CNI was found on this node", []string{
+		"install a CNI (kubectl apply …, helm, cilium install)",
+		"if a CNI is installed, find why its pod does not run on this node: kubectl -n kube-system get pods -o wide",
+	}
+}
+
+func expected(f *fact.Facts) (names, remedy []string, failed bool) {
+	if f.Containers.Err != nil {
+		return nil, nil, false
+	}
+	var logs []string
 	for _, c := range writers(f) {
 		names = append(names, c.Pod+" ("+c.Name+": "+c.State+")")
 		logs = append(logs, fact.Sayf("read its log: kubectl -n %s logs %s -c %s", c.Namespace, c.Pod, c.Name))
+		failed = failed || troubleOf(c, f.Now) != ""
 	}
 	for _, p := range agentProcesses(f) {
 		names = append(names, fact.Sayf("%s (process %d, since %s)", p.Name, p.PID, stamp(p.Start)))
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
-	if len(names) == 0 {
-		return step + ", and no pod or process of a CNI was found on this node", []string{
-			"install a CNI (kubectl apply …, helm, cilium install)",
-			"if a CNI is installed, find why its pod does not run on this node: kubectl -n kube-system get pods -o wide",
-		}
+	if failed {
+		return names, append([]string{"see network-pods"}, remedy...), true
 	}
-	if pods := see(f, "", "network-pods"); pods != "" {
-		remedy = append([]string{pods}, remedy...)
-	} else {
-		remedy = append(remedy, logs[:min(len(logs), 2)]...)
-	}
-	return step + " by " + fact.List(names), remedy
+	return names, append(remedy, logs[:min(len(logs), 2)]...), false
 }

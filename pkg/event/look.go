@@ -136,10 +136,9 @@ func (o Obstacle) OfPod() bool {
 	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
 }
 
-// Certain reports whether no packet gets past the obstacle. IPv4 passes a rule of ip6.
+// Certain reports whether no packet gets past the obstacle. IPv4 passes a chain of ip6.
 func (o Obstacle) Certain() bool {
-	c := o.Chain
-	return c == nil || c.Rules == 0 && (c.Handle == 0 || c.Family != "ip6")
+	return o.Chain == nil || o.Chain.Rules == 0 && o.Chain.Family != "ip6"
 }
 
 // FoundKind is what a look after a failed call is at.

@@ -94,6 +94,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
 		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
+		case o.Chain != nil && o.Chain.Family == "ip6" && !slices.ContainsFunc(c.Addresses, six):
 		case !o.Certain() && o.Chain.Handle > 0: // as firewalld's last rule
 		case found == nil, o.Certain() && !found.Certain():
 			found = o
@@ -101,6 +102,8 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	}
 	return found
 }
+
+func six(address string) bool { return strings.Contains(address, ":") }
 
 func obstacleCause(k event.ObstacleKind) LateCause {
 	switch k {

@@ -31,7 +31,7 @@ func TestANodeOfCRIO(t *testing.T) {
 	write(t, filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist"), "{")
 	n.finds("cni-folder", doctor.Note, "00-bad.conflist")
 	n.rig.Kill9Containerd()
-	n.finds("runtime", doctor.Problem, "CRI-O does not answer", socket, "systemctl status crio")
+	n.finds("runtime", doctor.Problem, "CRI-O does not answer", socket, "systemctl restart crio")
 	for _, f := range n.examine().Findings {
 		for _, said := range append(append([]string{f.Summary}, f.Evidence...), f.Remedy...) {
 			if strings.Contains(said, "containerd") {

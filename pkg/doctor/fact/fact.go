@@ -258,7 +258,7 @@ type Forwarding struct {
 	Switches  map[string]bool
 	Default   []string // interfaces of default routes
 	Tables    []Table
-	Unbridged string // why rules do not see packets between ports of a bridge
+	Unbridged map[string]string // by family, why rules miss bridged packets
 }
 
 // Table is a kernel table; a Limit of 0 is unknown.

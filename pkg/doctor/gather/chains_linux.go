@@ -65,7 +65,7 @@ func nftChains() ([]fact.Chain, error) {
 	return found, nil
 }
 
-// dropsAll means without a condition.
+// dropsAll reports whether a rule drops every packet.
 func dropsAll(r *nftables.Rule) (drops bool) {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {

@@ -41,11 +41,15 @@ func forwarding(context.Context) (f fact.Forwarding, err error) {
 			}
 		}
 	}
-	switch on, err := number(sysctls + "bridge/bridge-nf-call-iptables"); {
-	case errors.Is(err, fs.ErrNotExist):
-		f.Unbridged = "the module br_netfilter is not loaded"
-	case err == nil && on == 0:
-		f.Unbridged = "net.bridge.bridge-nf-call-iptables is 0"
+	f.Unbridged = map[string]string{}
+	for _, family := range []string{"ip", "ip6"} {
+		name := "bridge-nf-call-" + family + "tables"
+		switch on, err := number(sysctls + "bridge/" + name); {
+		case errors.Is(err, fs.ErrNotExist):
+			f.Unbridged[family] = "the module br_netfilter is not loaded"
+		case err == nil && on == 0:
+			f.Unbridged[family] = "net.bridge." + name + " is 0"
+		}
 	}
 	f.Tables, err = tables()
 	return f, err
