@@ -57,7 +57,8 @@ func (a *Agents) wasSlow(socket string, c *connection) {
 	}
 	if w := known.watch; w.Looks() < 2*functions.LooksMax {
 		w.ended = append(w.ended, ended{socket, c.look - 1, w.Looks(), c.shared || known.connections > 1})
-		a.was(&event.Agent{Process: kernel.ProcessOf(known.key), PID: known.key.Pid}, event.Agent{Socket: socket, Sought: true})
+		who := &event.Agent{Process: kernel.ProcessOf(known.key), PID: known.key.Pid}
+		a.was(who, event.Agent{Socket: socket, Sought: true})
 	}
 }
 
