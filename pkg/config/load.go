@@ -69,11 +69,6 @@ func (s Source) stillOptional() bool {
 	return s.Optional && err != nil
 }
 
-// Load returns the options of a file, with defaults.
-func Load(path string) (Options, error) {
-	return Source{Base: Default(), Path: path}.Load()
-}
-
 const lookupTime = 2 * time.Second
 
 // Warnings returns unwise options and former names. It resolves names within lookupTime.

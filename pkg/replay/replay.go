@@ -110,7 +110,7 @@ func (o Options) judged(ctx context.Context, reader *record.Reader, limit watch)
 		return nil, err
 	}
 	if o.Judge != "" {
-		options, err := config.Load(o.Judge)
+		options, err := config.Source{Base: config.Default(), Path: o.Judge}.Load()
 		if err != nil {
 			return nil, err
 		}
