@@ -79,17 +79,14 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if found, err := t.at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
 		return nil, fmt.Errorf("%s is masked: run systemctl unmask cniscope first", unitFile)
 	}
-	w.add(desired{path: unitFile, content: &content{data: []byte(unitFor(w.program)), mode: 0o644}})
+	unit := strings.ReplaceAll(configs.Unit, programs()[0], w.program)
+	w.add(desired{path: unitFile, content: &content{data: []byte(unit), mode: 0o644}})
 	w.add(desired{path: enabledLink, content: &content{to: unitFile}})
 	return w, nil
 }
 
 func (w *wish) add(d desired)                { w.files = append(w.files, d) }
 func (w *wish) note(format string, a ...any) { w.notes = append(w.notes, fmt.Sprintf(format, a...)) }
-
-func unitFor(program string) string {
-	return strings.ReplaceAll(configs.Unit, programs()[0], program)
-}
 
 func options(socket, address, networks string) string {
 	text := configs.Options

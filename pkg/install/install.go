@@ -135,7 +135,7 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	if err != nil {
 		return nil, undone(err, "everything is as it was before", tx.undo(), s.back(ctx))
 	}
-	if err := tx.keep(p.unwanted); err != nil {
+	if err := errors.Join(tx.clean(), tx.removeFolders(p.unwanted)); err != nil {
 		notes = append(notes, "everything is in place, but not all is tidied up: "+err.Error())
 	}
 	return append(notes, p.leftovers()...), nil

@@ -200,10 +200,6 @@ func (t *transaction) undo() error {
 	return errors.Join(t.clean(), t.removeFolders(t.folders))
 }
 
-func (t *transaction) keep(unwanted []string) error {
-	return errors.Join(t.clean(), t.removeFolders(unwanted))
-}
-
 func (t *transaction) clean() error {
 	var errs []error
 	for _, stage := range t.stages {
