@@ -62,13 +62,6 @@ func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	return append(kvs, nonZero(attr.RuntimeHandler(op.Sandbox.RuntimeHandler))...)
 }
 
-func aboutCall(call *model.Call) []attribute.KeyValue {
-	return nonZero(
-		attr.CNIIfName(call.IfName),
-		attr.CNIName(call.Network),
-	)
-}
-
 func aboutTime(c *judge.Call) []attribute.KeyValue {
 	sums := map[judge.PartKind]time.Duration{}
 	commands := 0
