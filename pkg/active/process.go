@@ -159,7 +159,9 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	if p.Run != p.image {
 		exited(p.Run, now, p.ran, e)
 	}
-	outlive(p.Run)
+	p.Run.Walk(func(im *model.Image) {
+		im.Outlived = im.Outlived || !im.Ended // so it does not keep a call open
+	})
 	if call := p.Op.callOf(p.Run); call != nil {
 		call.End = max(call.End, now)
 		p.Op.End = max(p.Op.End, now)
@@ -278,15 +280,6 @@ func (p *Process) Halt(now int64, b *event.Agent) {
 	if b.State.Halted() && p.Room("stops") {
 		p.halted = p.Keep(&model.Fact{When: Within(p.Current(), middle, now), What: &what})
 	}
-}
-
-// outlive marks images that outlive their run, so they do not keep a call open.
-func outlive(run *model.Image) {
-	run.Walk(func(im *model.Image) {
-		if !im.Ended {
-			im.Outlived = true
-		}
-	})
 }
 
 // Settle ends running images now, and those that outlived their run with it.
