@@ -45,17 +45,14 @@ func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate)
 	}
 	wg.Wait()
 	for i := range found {
-		seenOf(&found[i], f.Scope.Value)
-	}
-	return found, nil
-}
-
-func seenOf(a *fact.Agent, s fact.Scope) {
-	for i, seen := range s.Recent.Agents {
-		if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
-			a.Known = &s.Recent.Agents[i]
+		a := &found[i]
+		for j, seen := range f.Scope.Value.Recent.Agents {
+			if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
+				a.Known = &f.Scope.Value.Recent.Agents[j]
+			}
 		}
 	}
+	return found, nil
 }
 
 func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
