@@ -5,12 +5,10 @@ package scenarios
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,15 +97,7 @@ func TestRandomDelaysOfAStart(t *testing.T) { delaysOf(t, "") }
 func TestRandomDelaysOfAStartOfContainerd17(t *testing.T) { delaysOf(t, "containerd-1.7") }
 
 func delaysOf(t *testing.T, containerd string) {
-	times, seed := fewPoints, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
-		times = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv(randomSeed), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("%s=%d %s=%d", randomPoints, times, randomSeed, seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	times, dice := throw(t)
 	s, dir := delayed(t, containerd)
 	var places []string
 	right := 0

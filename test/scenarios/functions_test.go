@@ -13,11 +13,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"text/template"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -115,15 +113,7 @@ var functionIn = regexp.MustCompile(`, (possibly in|in|from) (?:[^,;()]* > )?(\w
 
 // Time lost at random points of an agent or plugin has the right function, and no verdict names a wrong one as certain.
 func TestRandomFunctions(t *testing.T) {
-	points, seed := fewPoints, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
-		points = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv(randomSeed), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("%s=%d %s=%d", randomPoints, points, randomSeed, seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	points, dice := throw(t)
 	all := drawn(dice)
 	builds := map[string][]byte{"lossy-exec": lossy(t, all)}
 	if points > fewPoints { // it builds the standard library again

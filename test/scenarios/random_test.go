@@ -84,8 +84,7 @@ func draw(dice *rand.Rand) behind {
 	}
 }
 
-// Time lost at random points behind the agent is attributed to its place.
-func TestRandomPointsBehindTheAgent(t *testing.T) {
+func throw(t *testing.T) (points int, dice *rand.Rand) {
 	points, seed := fewPoints, uint64(time.Now().UnixNano())
 	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
 		points = n
@@ -94,7 +93,12 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 		seed = n
 	}
 	t.Logf("%s=%d %s=%d", randomPoints, points, randomSeed, seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	return points, rand.New(rand.NewPCG(seed, 0))
+}
+
+// Time lost at random points behind the agent is attributed to its place.
+func TestRandomPointsBehindTheAgent(t *testing.T) {
+	points, dice := throw(t)
 	s := set(t, rig.Options{}, slowly)
 	s.record()
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: dice.IntN(3) == 0 && global()})
