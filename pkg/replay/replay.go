@@ -152,10 +152,8 @@ func (e *partError) Error() string { return fmt.Sprintf("%s: reading ended here:
 func (e *partError) Unwrap() error { return e.why }
 
 func isPart(err error) bool {
-	var truncated *record.TruncatedError
-	var bound *record.BoundError
-	var part *partError
-	return errors.As(err, &truncated) || errors.As(err, &bound) || errors.As(err, &part)
+	return errors.As(err, new(*record.TruncatedError)) || errors.As(err, new(*record.BoundError)) ||
+		errors.As(err, new(*partError))
 }
 
 // Each calls take with each result of a recording, also with those before an error, until take fails.

@@ -46,8 +46,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		}
 		d.Problems = append(d.Problems, p.Error())
 	}
-	var syntax *json.SyntaxError
-	d.NotJSON = len(problems) > 0 && errors.As(problems[0], &syntax)
+	d.NotJSON = len(problems) > 0 && errors.As(problems[0], new(*json.SyntaxError))
 	sound := map[string]bool{}
 	for _, n := range networks {
 		sound[n.File] = true
