@@ -53,16 +53,11 @@ func (p *Pods) Expire(now int64) {
 	p.expire(now)
 }
 
-// Finish ends complete starts.
-func (p *Pods) Finish(now int64, awaits func(s *event.Sandbox, ns int64) bool) {
-	p.finish(now, p.Sandbox, awaits)
-}
-
 // Flush ends all waits.
 func (p *Pods) Flush(now int64) {
 	p.firsts.flush(now, true)
 	p.afters.flush(now)
-	p.finish(math.MaxInt64, p.Sandbox, func(*event.Sandbox, int64) bool { return false })
+	p.Finish(math.MaxInt64, func(*event.Sandbox, int64) bool { return false })
 }
 
 // Connected returns, once and in order, first connections after setups closed.

@@ -97,10 +97,11 @@ func (all *starts) drop(op model.Key) {
 	}
 }
 
-// finish ends failed, reported or resting starts.
-func (all *starts) finish(now int64, of func(string) *Sandbox, awaits func(*event.Sandbox, int64) bool) {
+// Finish ends failed, reported or resting starts.
+func (p *Pods) Finish(now int64, awaits func(s *event.Sandbox, ns int64) bool) {
+	all := &p.starts
 	for id, s := range all.known {
-		told := of(id)
+		told := p.Sandbox(id)
 		reported := told != nil && told.Ran
 		switch {
 		case now-s.since > int64(startMost):
