@@ -29,6 +29,20 @@ func failedRun(call *model.Call) (failed *model.Image) {
 	return failed
 }
 
+// mute returns the last plugin of an ADD if only it wrote no result.
+func mute(call *model.Call) *model.Image {
+	last := call.Runs[len(call.Runs)-1]
+	for _, run := range call.Runs {
+		if r := result(run); run.Run.Command != "ADD" || (r == nil) != (run == last) {
+			return nil
+		}
+	}
+	if len(call.Runs) < 2 {
+		return nil
+	}
+	return last
+}
+
 // Describe says how an image failed, with its error message.
 func Describe(im *model.Image) string {
 	name := commandOf(im)
@@ -62,7 +76,6 @@ func Describe(im *model.Image) string {
 	return said
 }
 
-// gaveUp phrases a plugin's last words.
 func gaveUp(words string) string {
 	if why, is := strings.CutPrefix(words, "panic: "); is {
 		return " panicked: " + why

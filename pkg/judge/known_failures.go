@@ -67,6 +67,13 @@ func ofInterfacePlugins() []KnownFailure {
 			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "containernetworking/plugins#102", "open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or directory",
 		},
 		{
+			"", `open /proc/sys/net/\S.*/forwarding: no such file or directory`,
+			"take the IPv6 range out of the CNI configuration, or boot without ipv6.disable=1, if ls /proc/sys/net/ipv6 shows " +
+				"nothing; otherwise the interface that the message names was removed first",
+			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "cilium/cilium#9034", "failed to enable forwarding: open " +
+				"/proc/sys/net/ipv6/conf/all/forwarding: no such file or directory",
+		},
+		{
 			"", `failed to add IP addr .*: address already in use`,
 			"delete the pod that still holds this address on the same master, or request another address; a deleted pod holds it until its sandbox is gone (crictl pods)",
 			"crictl pods; ip netns exec NETNS ip -br address", "", "", "k8snetworkplumbingwg/multus-cni#1051", `failed to add IP addr {Interface:0xc000208400 Address:{IP:10.2.27.108 Mask:ffffff00} Gateway:10.2.27.1} to "net1": address already in use`,
@@ -218,6 +225,12 @@ func ofChainedPlugins() []KnownFailure {
 			"command -v nft", "", "", "siderolabs/extensions#826", `could not find nftables binary: exec: "nft": executable file not found in $PATH`,
 		},
 		{
+			"", `exec: "(?P<PROGRAM>[^"]+)": executable file not found`,
+			"install PROGRAM on the node, into a directory of the container runtime's PATH (systemctl show -p " +
+				"Environment containerd)",
+			"command -v PROGRAM", "", "", "linkerd/linkerd2#7945", `exec: "nsenter": executable file not found in $PATH`,
+		},
+		{
 			"", `can't initialize (?P<FAMILY>ip6?)tables table .(?P<TABLE>\w+).: Table does not exist`,
 			"load the module of the legacy table: modprobe iptable_TABLE (ip6table_TABLE for ip6tables); list it in /etc/modules-load.d; where the kernel has none, install iptables-nft",
 			"modinfo FAMILYtable_TABLE; iptables --version", event.FoundModule, "FAMILYtable_TABLE", "docker-library/docker#350", "unable to create chain CNI-HOSTPORT-SETMARK: failed to list chains: running [/sbin/iptables -t nat -S --wait]: exit status 3: iptables v1.8.7 (legacy): can't initialize iptables table `nat': Table does not exist (do you need to insmod?)",
@@ -352,7 +365,6 @@ func ofChainedPlugins() []KnownFailure {
 	}
 }
 
-// ofCalls are failures of any plugin.
 func ofCalls() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -366,6 +378,18 @@ func ofCalls() []KnownFailure {
 			"replace the program by that of a release for this CPU (lscpu), and compare their checksums: it is " +
 				"damaged, or uses instructions that the CPU lacks",
 			"sha256sum /opt/cni/bin/*; lscpu", "", "", "", "killed by SIGILL",
+		},
+		{
+			"", `exit status 127$`,
+			"install the program or library that the plugin's log names: exit status 127 says that a shell, nsenter or the " +
+				"dynamic loader did not find it",
+			"journalctl -u containerd", "", "", "linkerd/linkerd2#14538", "exit status 127",
+		},
+		{
+			"", `ARGS: (unknown args|invalid key)`,
+			"upgrade the plugin that called this plugin: it has to pass IgnoreUnknown=1 in CNI_ARGS, as container runtimes do",
+			"ls /etc/cni/net.d", "", "", "cni-genie/CNI-Genie#93",
+			`ARGS: unknown args ["K8S_POD_NAMESPACE=shop" "K8S_POD_NAME=web"]`,
 		},
 		{
 			"", `incompatible CNI versions`,
@@ -421,7 +445,6 @@ func ofCalls() []KnownFailure {
 	}
 }
 
-// ofNodes are failures of files, memory, processes and names.
 func ofNodes() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -545,7 +568,6 @@ func ofWebhooksAndProxies() []KnownFailure {
 	}
 }
 
-// ofAPIServers are failures to reach it, and its refusals.
 func ofAPIServers() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -756,6 +778,20 @@ func ofClusterNetworks() []KnownFailure {
 			"crictl ps -a --name ovnkube", "", "", "", `failed to send CNI request: Post "http://dummy/": dial unix /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: connect: connection refused`,
 		},
 		{
+			"", `no packets received from gateway|with gateway \S+ is not ready for interface`,
+			"have the subnet's gateway, which the message names, answer ARP and ping (tcpdump -ni any arp or icmp " +
+				"shows whether it does); if it never answers them, set disableGatewayCheck: true in the Subnet",
+			"kubectl get subnets.kubeovn.io", "", "", "kubeovn/kube-ovn#5728",
+			"request ip return 500 configure nic failed no packets received from gateway 172.17.17.1",
+		},
+		{
+			"", `see kube-ovn-controller logs`,
+			"read what kube-ovn-controller logged for this pod (kubectl -n kube-system logs -l " +
+				"app=kube-ovn-controller): it writes the pod's address and routes, and did not",
+			"kubectl -n kube-system get pods -l app=kube-ovn-controller", "", "", "kubeovn/kube-ovn#1405",
+			"route is not ready for pod shop/web-0 provider ovn, please see kube-ovn-controller logs to find errors",
+		},
+		{
 			"kube-ovn", `kube-ovn-daemon\.sock.*: (no such file or directory|connection refused)`,
 			"start kube-ovn-cni on this node: kubectl -n kube-system describe pod -l app=kube-ovn-cni shows its state, kubectl logs --previous its last lines",
 			"crictl ps -a --name cni-server", "", "", "kubeovn/kube-ovn#5836", `Post "http://dummy/api/v1/add": dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory`,
@@ -769,6 +805,13 @@ func ofClusterNetworks() []KnownFailure {
 			"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
 			"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, kubectl logs --previous its last lines",
 			"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
+		},
+		{
+			"", `(stat|open) /\S*kubeconfig: no such file or directory`,
+			"start this CNI's DaemonSet pod on the node, which writes the file that the message names; if its log " +
+				"says that it wrote it elsewhere, correct its host directory or the path in the CNI configuration",
+			"find /etc/cni /var/lib/rancher -name '*kubeconfig'", "", "", "bitnami/charts#30606",
+			"error getting k8s client: stat /etc/cni/net.d/multus.d/multus.kubeconfig: no such file or directory",
 		},
 	}
 }
@@ -822,6 +865,18 @@ func ofDelegators() []KnownFailure {
 				"ADD did not write or a reboot removed",
 			"ls /var/lib/cni/sriov", "", "", "k8snetworkplumbingwg/sriov-cni#178", "error reading cached NetConf in " +
 				"/var/lib/cni/sriov with name web-net1",
+		},
+		{
+			"", `failed to move .* to netns: "?file exists`,
+			"give the device another name on the node (systemd.link, udev): the pod has an interface of that name",
+			"ip -br link; ip netns exec NETNS ip -br link", "", "", "k8snetworkplumbingwg/sriov-network-device-plugin#8",
+			"failed to set up pod interface \"net1\" from the device \"enp216s0f2\": failed to move vf 0 to netns: file exists",
+		},
+		{
+			"", `bringing interface up in container ns: \W*(device or resource busy|input/output error)`,
+			"run dmesg, where the driver of the device says why it did not bring it up; then update the driver and the firmware",
+			"dmesg; ethtool -i DEVICE", "", "", "k8snetworkplumbingwg/sriov-cni#213",
+			`error bringing interface up in container ns: "device or resource busy"`,
 		},
 		{
 			"", `VF pci addr is required`,

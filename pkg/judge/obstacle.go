@@ -74,6 +74,11 @@ func Unstartable(p event.Program) (says, remedy string) {
 	static := fmt.Sprintf("or replace %s with a statically linked build", p.File)
 	switch p.Fault {
 	case event.FaultAbsent:
+		if p.File != "" {
+			return fmt.Sprintf("%s is a link to %s, which does not exist", p.File, p.Needs),
+				fmt.Sprintf("run ln -sf with the path of the installed plugin and %s, or reinstall the package that "+
+					"made this link", text.Shell(p.File))
+		}
 		return "it is not in " + p.Has, ""
 	case event.FaultName:
 		return "its name is a path", ""

@@ -33,6 +33,13 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			op:    but(add(plugin("bridge", 0, 60)), func(c *model.Call) { c.Broken = []model.Step{broken, hook} }),
 			cause: CauseHook, says: `^every plugin succeeded, but the sandbox did not start; runc create exited 1: nvidia exited 1$`, remedy: `^fix the hook, or remove it`,
 		},
+		"after the last plugin wrote no result": {
+			op: but(add(with(plugin("bridge", 0, 60), wrote("")), plugin("mesh", 60, 70)), removed), cause: CauseFailed,
+			says: `^plugin mesh exited 0, but wrote no result$`, remedy: `^have plugin mesh, and each command that it runs, write nothing but its result`,
+		},
+		"control: no result was seen": {
+			op: but(add(plugin("bridge", 0, 60), plugin("mesh", 60, 70)), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
+		},
 		"after a plugin failed": {
 			op:    but(add(with(plugin("bridge", 0, 60), func(im *model.Image) { im.Code = 1 })), removed),
 			cause: CauseFailed, says: `^plugin bridge exited 1$`,

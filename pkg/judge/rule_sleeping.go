@@ -1,5 +1,60 @@
 package judge
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
 func sleeping(e *evidence) *finding {
-	return e.mostly(CauseSleep, CauseSleep.remedy(), Sleep)
+	f := e.mostly(CauseSleep, CauseSleep.remedy(), Sleep)
+	if f == nil {
+		return nil
+	}
+	for i := range e.spans {
+		s := &e.spans[i]
+		if s.agent != nil || s.image.Run == nil {
+			continue
+		}
+		if c, n, slept := e.askedAgain(i); slept > f.time/2 {
+			f.Says = fmt.Sprintf("plugin %s asked %s %d times, and slept after each answer", s.plugin, Peer(c), n)
+			f.Remedy = fmt.Sprintf("read the log of the program that listens at %s for that time: plugin %s did not "+
+				"get the answer that it waited for", c.Address, s.plugin)
+			f.candidate = s.candidate
+		}
+	}
+	return f
+}
+
+// askedAgain returns the last of n connections between sleeps.
+func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time.Duration) {
+	asked := map[string][]*model.Fact{}
+	for f, c := range model.Each[*model.Connection](e.spans[at].image.Facts) {
+		if c.Exchange == nil && c.Error == "" {
+			asked[c.Address] = append(asked[c.Address], f)
+		}
+	}
+	for _, all := range asked {
+		var sum time.Duration
+		for i := range e.waits {
+			w := &e.waits[i]
+			if w.span == at && w.part.Kind == Sleep && between(all, w) {
+				sum += time.Duration(w.own)
+			}
+		}
+		if len(all) > 2 && sum > slept {
+			last, n, slept = all[len(all)-1].What.(*model.Connection), len(all), sum
+		}
+	}
+	return last, n, slept
+}
+
+func between(all []*model.Fact, w *wait) bool {
+	for i, f := range all[1:] {
+		if all[i].When.End <= w.start+int64(time.Millisecond) && w.end <= f.When.Start+int64(time.Millisecond) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,10 +1,29 @@
 package judge
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/model"
+)
 
 func TestSleeping(t *testing.T) {
+	const agent = "/run/a.sock"
+	asks := func(at ...int64) (all []func(*model.Image)) {
+		for _, t := range at {
+			all = append(all, dialled("unix", agent, from(t, t+2)))
+		}
+		return all
+	}
+	sleeps := []func(*model.Image){slept(from(13, 200)), slept(from(203, 480))}
 	rulings(t, map[string]ruling{
-		"a plugin polls":                         {op: add(seen(plugin("p", 0, 500), slept(from(10, 480)))), cause: CauseSleep, says: `^470ms of 500ms: plugin p slept$`},
+		"a plugin polls": {op: add(seen(plugin("p", 0, 500), slept(from(10, 480)))), cause: CauseSleep, says: `^470ms of 500ms: plugin p slept$`},
+		"a plugin asks an agent again": {
+			op: add(seen(plugin("p", 0, 500), append(asks(10, 201, 481), sleeps...)...)), cause: CauseSleep,
+			says: `^464ms of 500ms: plugin p asked /run/a.sock 3 times, and slept after each answer$`, remedy: `^read the log of the program that listens at /run/a.sock`,
+		},
+		"control: it asked all before it slept": {
+			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 8), sleeps...)...)), cause: CauseSleep, says: `plugin p slept`, remedy: `^shorten the plugin's poll`,
+		},
 		"control: a thread of one that computes": {op: add(with(seen(plugin("p", 0, 500), slept(from(10, 480))), cpu(490))), cause: CausePlugin},
 	})
 }

@@ -33,7 +33,6 @@ func onDisk(call string) bool {
 	return slices.Contains([]string{"fsync", "fdatasync", "sync", "unlinkat", "renameat", "renameat2", "mkdirat"}, call)
 }
 
-// leaseDir returns the directory of host-local's files.
 func (e *evidence) leaseDir(plugin string) string {
 	if plugin != "host-local" {
 		return ""

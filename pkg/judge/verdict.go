@@ -161,9 +161,13 @@ func (e *evidence) failure() *Verdict {
 		return e.refused(c, k)
 	}
 	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
-	if k != nil {
+	switch {
+	case k != nil:
 		v.Remedy, v.Report = k.Remedy, k.Report
 		e.found(v)
+	case !e.Failed.Failed():
+		v.Remedy = fmt.Sprintf("have plugin %s, and each command that it runs, write nothing but its result to standard "+
+			"output: prevResult if it changes nothing, no log lines", e.Failed.Run.Plugin)
 	}
 	if e.Slow > 0 {
 		if slow := e.slow(); slow != nil {

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,8 @@ const (
 	logSocket = incidentDir + "/dev-log"
 	telemetry = incidentDir + "/telemetry.sock"
 	openLock  = incidentDir + "/network.lock"
+	pools     = incidentDir + "/pools.sock"
+	ipamd     = "127.0.6.51:50051"
 	proxy     = "127.0.6.60:3128"
 )
 
@@ -64,6 +68,28 @@ func init() {
 			return answer.Body.Close()
 		}
 		return fmt.Errorf("error getting ClusterInformation: %w", err)
+	}
+	doings["ADD pools"] = func() error {
+		for answer := ""; answer != "200"; time.Sleep(700 * time.Millisecond) {
+			c, err := net.Dial("unix", pools)
+			if err != nil {
+				return err
+			}
+			b, _ := io.ReadAll(c)
+			answer = string(b)
+			c.Close()
+		}
+		return nil
+	}
+	doings["ADD ipamd"] = func() error {
+		for {
+			c, err := net.Dial("tcp", ipamd)
+			if err == nil {
+				return c.Close()
+			}
+			_ = os.WriteFile(incidentDir+"/ipamd.asked", nil, 0o600)
+			time.Sleep(500 * time.Millisecond)
+		}
 	}
 	doings["ADD endpoints"] = failing(`Internal error occurred: failed calling webhook "nodes.capsule.clastix.io": failed to call webhook: Post "https://capsule-webhook-service.caas.svc:443/nodes?timeout=30s": no endpoints available for service "capsule-webhook-service"`)
 	doings["ADD webhook"] = failing(`Multus: [shop/pod]: error setting the networks status: status update failed for pod shop/pod: Internal error occurred: failed calling webhook "validation.gatekeeper.sh": failed to call webhook: Post "https://gatekeeper-webhook-service.gatekeeper-system.svc:443/v1/admit?timeout=3s": tls: failed to verify certificate: x509: certificate signed by unknown authority`)
@@ -148,8 +174,41 @@ func unseen() []report {
 			stop := whenever(waitedFor(s.T, openLock), func() { time.AfterFunc(2*time.Second, func() { f.Close() }) })
 			return func() { stop(); f.Close() }
 		},
-	}, "iptables"}}
+	}, "iptables"}, {incident{
+		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"asked ", pools + " 4 times"}, remedy: "read the log",
+		before: func(s *scene) func() {
+			var asked atomic.Int32
+			return serves("unix", pools, func(c net.Conn) {
+				answer := "503"
+				if asked.Add(1) > 3 {
+					answer = "200"
+				}
+				_, _ = io.WriteString(c, answer)
+				c.Close()
+			})(s)
+		},
+	}, "shorten"}, {incident{
+		id: "agent-starts-late", chain: does("contiv", "ipamd"), cause: "agent_refused", says: []string{"times to connect to " + ipamd}, remedy: "start the agent",
+		before: func(s *scene) func() {
+			asked := sync.OnceValue(func() func() { return serves("tcp", ipamd, func(c net.Conn) { c.Close() })(s) })
+			stop := whenever(func() bool { return os.Remove(incidentDir+"/ipamd.asked") == nil }, func() {
+				time.AfterFunc(2*time.Second, func() { asked() })
+			})
+			return func() { stop(); asked()() }
+		},
+	}, "shorten"}}
 	failed := []report{{incident{
+		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but wrote no result"}, remedy: "standard output",
+	}, "kubectl describe"}, {incident{
+		id: "link-to-nothing", chain: []rig.Plugin{rig.Bridge(), rig.Test("linked")}, cause: "missing_plugin",
+		says: []string{"/linked is a link to /nowhere/k3s/bin/cni"}, remedy: "ln -sf",
+		before: func(s *scene) func() {
+			file := filepath.Join(s.rig.CNIBinDir(), "linked")
+			harness.Check(s.T, os.Symlink("/nowhere/k3s/bin/cni", file))
+			s.looked("linked")
+			return func() { _ = os.Remove(file) }
+		},
+	}, "install plugin"}, {incident{
 		id: "through-a-proxy", chain: does("calico", "proxy"), says: []string{"TLS handshake timeout", "plugin calico waited for ", proxy}, remedy: "NO_PROXY",
 		before: serves("tcp", proxy, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 4096))

@@ -133,11 +133,15 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	if name != filepath.Base(name) {
 		return &event.Program{Name: name, Fault: event.FaultName}, true
 	}
+	absent := &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		info, err := os.Stat(sees.path(file))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir():
+			if to, err := os.Readlink(filepath.Join(sees.path(dir), name)); err == nil {
+				absent.File, absent.Needs = file, fact.Clean(to)
+			}
 			continue
 		case err != nil:
 			wrong = &event.Program{File: file, Fault: event.FaultUnreadable, Has: err.Error()}
@@ -153,7 +157,7 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 		}
 		return wrong, true
 	}
-	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
+	return absent, false
 }
 
 // Programs caches faults, because reading headers costs more than stat.

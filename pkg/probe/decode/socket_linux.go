@@ -20,11 +20,15 @@ func socketOf(r record) string {
 // nscd is ignored: every glibc program tries to connect to it, but few nodes run it.
 const nscd = "/var/run/nscd/socket"
 
-// refused is an asynchronous connect that failed.
-func (*Decoder) refused(r record) ([]event.Body, bool) {
-	return one(&event.Connect{
+// refused is an asynchronous connect that failed; over loopback that precedes connect.
+func (d *Decoder) refused(r record) ([]event.Body, bool) {
+	c := &event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
-	}), true
+	}
+	if p := d.processes[r.process]; p != nil {
+		p.refused[r.Port%uint32(len(p.refused))] = c
+	}
+	return one(c), true
 }
 
 func (*Decoder) accepted(r record) ([]event.Body, bool) {
@@ -41,6 +45,11 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	}
 	if c.Error == "EINPROGRESS" {
 		c.Error = ""
+		if p := d.processes[r.process]; p != nil {
+			if before := p.refused[r.Port%uint32(len(p.refused))]; before != nil && before.Socket == c.Socket {
+				c.Error = before.Error
+			}
+		}
 	}
 	if c.Network, c.Address = r.remote(); c.Address == "" || c.Address == nscd && c.Error != "" {
 		return nil, true

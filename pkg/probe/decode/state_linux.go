@@ -57,6 +57,8 @@ type process struct {
 	environ, arguments []string
 	// network namespaces by descriptor
 	files map[uint32]event.Namespace
+	// by thread
+	refused [4]*event.Connect
 	// as the kernel reported them to the process
 	links     names
 	addresses map[string]event.AddressState
