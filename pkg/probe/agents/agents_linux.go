@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"math"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,7 @@ type connection struct {
 	agent  event.Process
 	// the agent answered, and does not only listen
 	accepted bool
+	beyond   *agent // too deep to be followed
 	// the possible agent, if no accept was seen
 	listener *event.Actor
 	since    int64
@@ -182,6 +184,9 @@ func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int
 	a.release(now, c)
 	key, ok := a.kernel.Follow(kernel.KeyOf(actor.Process, actor.PID), depth)
 	if !ok {
+		if a.kernel.MayServe(key.Pid) {
+			c.beyond = &agent{key: key, name: actor.Name}
+		}
 		return
 	}
 	known := a.learn(key, actor.Name)
@@ -307,9 +312,10 @@ func (a *Agents) Tend(now int64) {
 			a.listens(now, socket, c, depth)
 		case sample && age >= int64(sampleAfter):
 			known := a.known[c.agent]
-			if known != nil && !asked[c.agent] {
-				asked[c.agent] = true
-				a.kernel.Tell(known.state())
+			who := cmp.Or(known, c.beyond)
+			if who != nil && !asked[kernel.ProcessOf(who.key)] && (known != nil || len(asked) < maxAgents) {
+				asked[kernel.ProcessOf(who.key)] = true
+				a.kernel.Tell(who.state())
 			}
 			if known != nil && age >= int64(functions.WatchAfter) {
 				a.slow(now, known, c)

@@ -186,6 +186,19 @@ func TestHowOftenAnAgentIsSampled(t *testing.T) {
 	}
 }
 
+func TestAServerTooDeepToBeFollowedIsSampled(t *testing.T) {
+	server := serverProcess(t)
+	for trusted, want := range map[bool]int{true: 1, false: 0} {
+		k := &kernelSide{followed: map[event.Process]int{"agent": 1}, strangers: map[uint32]bool{server.PID: !trusted}}
+		a := New(nil, 1, k, new(atomic.Uint64))
+		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s"}})
+		a.Note(event.Event{Time: 2, Body: &event.Accept{Socket: "s", Agent: server}})
+		a.Tend(int64(time.Second))
+		harness.Equal(t, len(k.sampled), want, "samples, trusted", trusted)
+		harness.Equal(t, k.followed[server.Process], 0, "depth")
+	}
+}
+
 // The server of a server is followed by its listener only at depth 2.
 func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	server := serverProcess(t)
