@@ -13,8 +13,9 @@ func apiServer(e *evidence) *finding {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause:  CauseAPIServer,
-		Says:   fmt.Sprintf("plugin %s waited%s for %s, which looks like the API server", plugin, times(n), most.Address),
+		Cause: CauseAPIServer,
+		Says: fmt.Sprintf("plugin %s waited%s for %s, which looks like the API server%s",
+			plugin, times(n), most.Address, e.within(plugin, time)),
 		Remedy: CauseAPIServer.remedy(),
 	}.beside(plugin), time: time, kind: Agents}
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
@@ -12,9 +13,25 @@ func slowAgent(e *evidence) *finding {
 	if worst == nil {
 		return nil
 	}
+	says := e.calling(worst)
+	if says != "" && inFunction(worst.Work) == "" {
+		says += e.within(plugin, time)
+	}
 	return &finding{Verdict: Verdict{
-		Cause: CauseAgent, Says: e.calling(worst), Remedy: agentRemedy(worst, plugin),
+		Cause: CauseAgent, Says: says, Remedy: agentRemedy(worst, plugin),
 	}.beside(plugin), time: time, kind: Agents, agent: worst}
+}
+
+// within says where a plugin was for most of its time, if it waited for most of it.
+func (e *evidence) within(plugin string, waited time.Duration) string {
+	for i := range e.spans {
+		s := &e.spans[i]
+		own := s.image.Run != nil && s.agent == nil && s.plugin == plugin
+		if own && 2*int64(waited) > s.end-s.start && s.in() != "" {
+			return ", " + s.in()
+		}
+	}
+	return ""
 }
 
 func (e *evidence) calling(c *model.Connection) string {

@@ -44,7 +44,25 @@ func at(perhaps bool) func(*model.Connection) {
 func TestTheFunctionOfAnAgentIsNamed(t *testing.T) {
 	inside := seen(plugin("p", 0, 1000), slept(from(10, 980)))
 	inside.In = []event.Frame{{Function: "main.cmdAdd", File: "main.go", Line: 7}}
+	asks := func(network, address string, upTo int64, change ...func(*model.Connection)) *model.Operation {
+		asked := dialled(network, address, from(0, upTo), change...)
+		im := seen(plugin("p", 0, 1000), asked, slept(from(upTo, max(upTo, 700))))
+		im.In = inside.In
+		return add(im)
+	}
 	rulings(t, map[string]ruling{
+		"of a plugin that calls an agent": {
+			op:    asks("unix", "/run/a.sock", 990, served(nil, nil)),
+			cause: CauseAgent, says: `waited for agentd at /run/a\.sock, in cmdAdd \(main\.go:7\)$`,
+		},
+		"of a plugin that asks the API server": {
+			op:    asks("tcp", "10.96.0.1:443", 990),
+			cause: CauseAPIServer, says: `looks like the API server, in cmdAdd \(main\.go:7\)$`,
+		},
+		"control: elsewhere for most of its time": {
+			op:    asks("unix", "/run/a.sock", 400, served(nil, nil)),
+			cause: CauseAgent, says: `waited for agentd at /run/a\.sock;`,
+		},
 		"of a call": {
 			op: calling(at(false)), cause: CauseAgent, says: `; agentd was in add > allocate \(ipam\.go:12\)$`,
 		},
