@@ -18,9 +18,12 @@ func sleeping(e *evidence) *finding {
 			continue
 		}
 		if c, n, slept := e.askedAgain(i); slept > f.time/2 {
-			f.Says = fmt.Sprintf("plugin %s asked %s %d times, and slept after each answer", s.plugin, Peer(c), n)
-			f.Remedy = fmt.Sprintf("read the log of the program that listens at %s for that time: plugin %s did not "+
-				"get the answer that it waited for", c.Address, s.plugin)
+			f.Says = fmt.Sprintf("plugin %s slept between its %d requests of %s", s.plugin, n, Peer(c))
+			if s.in() != "" {
+				f.Says += ", " + s.in()
+			}
+			f.Remedy = fmt.Sprintf("read the log of the program that listens at %s for that time: plugin %s may have "+
+				"waited for another answer; if its requests succeeded, it limits their rate itself", c.Address, s.plugin)
 			f.candidate = s.candidate
 		}
 	}

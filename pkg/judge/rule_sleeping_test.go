@@ -19,7 +19,7 @@ func TestSleeping(t *testing.T) {
 		"a plugin polls": {op: add(seen(plugin("p", 0, 500), slept(from(10, 480)))), cause: CauseSleep, says: `^470ms of 500ms: plugin p slept$`},
 		"a plugin asks an agent again": {
 			op: add(seen(plugin("p", 0, 500), append(asks(10, 201, 481), sleeps...)...)), cause: CauseSleep,
-			says: `^464ms of 500ms: plugin p asked /run/a.sock 3 times, and slept after each answer$`, remedy: `^read the log of the program that listens at /run/a.sock`,
+			says: `^464ms of 500ms: plugin p slept between its 3 requests of /run/a.sock$`, remedy: `^read the log of the program that listens at /run/a.sock`,
 		},
 		"control: it asked all before it slept": {
 			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 8), sleeps...)...)), cause: CauseSleep, says: `plugin p slept`, remedy: `^shorten the plugin's poll`,

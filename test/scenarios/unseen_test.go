@@ -175,7 +175,7 @@ func unseen() []report {
 			return func() { stop(); f.Close() }
 		},
 	}, "iptables"}, {incident{
-		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"asked ", pools + " 4 times"}, remedy: "read the log",
+		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"slept between its 4 requests of ", pools}, remedy: "read the log",
 		before: func(s *scene) func() {
 			var asked atomic.Int32
 			return serves("unix", pools, func(c net.Conn) {
