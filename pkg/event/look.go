@@ -136,9 +136,18 @@ func (o Obstacle) OfPod() bool {
 	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
 }
 
-// Certain reports whether no packet gets past the obstacle. IPv4 passes a chain of ip6.
-func (o Obstacle) Certain() bool {
-	return o.Chain == nil || o.Chain.Rules == 0 && o.Chain.Family != "ip6"
+// Certain reports whether no packet of its families gets past the obstacle.
+func (o Obstacle) Certain() bool { return o.Chain == nil || o.Chain.Rules == 0 }
+
+// Stops reports whether the obstacle is one for "ip" or "ip6".
+func (o Obstacle) Stops(family string) bool {
+	switch {
+	case o.Kind == ObstacleSwitch:
+		return strings.HasPrefix(o.Name, "net.ipv6.") == (family == "ip6")
+	case o.Chain != nil && (o.Chain.Family == "ip" || o.Chain.Family == "ip6"):
+		return o.Chain.Family == family
+	}
+	return true
 }
 
 // FoundKind is what a look after a failed call is at.

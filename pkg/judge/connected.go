@@ -50,7 +50,7 @@ func Connected(c model.Connected) *Verdict {
 		c.Obstacles = slices.DeleteFunc(slices.Clone(c.Obstacles), func(o event.Obstacle) bool { return !by.fits(o) })
 	}
 	in := inTheWay(c)
-	if c.Never && by == nil && (in == nil || !in.Certain()) {
+	if c.Never && by == nil && (in == nil || !in.Certain() || !onlyOf(c, in)) {
 		return nil
 	}
 	var cause LateCause
@@ -63,7 +63,7 @@ func Connected(c model.Connected) *Verdict {
 	case in != nil:
 		says, remedy := Obstacle(*in)
 		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), remedy
-		v.Certain = by.proves(in)
+		v.Certain = by.proves(in) && (by != nil || onlyOf(c, in))
 		all = slices.Concat([]string{says}, all, lost)
 	case by != nil:
 		v.Cause, v.Remedy, v.Certain = Cause(by.cause), by.remedy, !by.vague
@@ -94,7 +94,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
 		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
-		case o.Chain != nil && o.Chain.Family == "ip6" && !slices.ContainsFunc(c.Addresses, six):
+		case !slices.ContainsFunc(families(c), o.Stops):
 		case !o.Certain() && o.Chain.Handle > 0: // as firewalld's last rule
 		case found == nil, o.Certain() && !found.Certain():
 			found = o
@@ -103,7 +103,24 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	return found
 }
 
-func six(address string) bool { return strings.Contains(address, ":") }
+// families are those of a pod's addresses; IPv4's if unknown.
+func families(c model.Connected) (all []string) {
+	for _, address := range c.Addresses {
+		family := "ip"
+		if strings.Contains(address, ":") {
+			family = "ip6"
+		}
+		all = append(all, family)
+	}
+	if len(all) == 0 {
+		return []string{"ip"}
+	}
+	return all
+}
+
+func onlyOf(c model.Connected, o *event.Obstacle) bool {
+	return !slices.ContainsFunc(families(c), func(family string) bool { return !o.Stops(family) })
+}
 
 func obstacleCause(k event.ObstacleKind) LateCause {
 	switch k {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // As Linux 6.18 reported each; pkg/probe/drops tests these against the kernel.
@@ -125,6 +126,24 @@ func TestWhatDroppedThePacketsOfALateConnection(t *testing.T) {
 				t.Errorf("%s, certain %v: %s\n→ %s", v.Cause, v.Certain, v.Says, v.Remedy)
 			}
 		})
+	}
+	ip, ip6 := policy("nftables", 0), policy("nftables", 0)
+	ip6.Chain = &event.Chain{Backend: "nftables", Family: "ip6", Table: "t", Name: "x"}
+	for name, test := range map[string]struct {
+		addresses []string
+		obstacle  event.Obstacle
+		some, all bool
+	}{
+		"a chain of the pod's family": {[]string{"fd00::2"}, ip6, true, true},
+		"of one of its families":      {[]string{"10.0.0.2", "fd00::2"}, ip6, true, false},
+		"of the other":                {[]string{"fd00::2"}, ip, false, false},
+		"a sysctl of the other":       {[]string{"fd00::2"}, off, false, false},
+	} {
+		v := Connected(model.Connected{Late: true, Addresses: test.addresses, Tries: &event.Tries{SYNs: 3}, Obstacles: []event.Obstacle{test.obstacle}})
+		harness.Equal(t, v.Cause != Cause(LateUnanswered), test.some, name)
+		harness.Equal(t, v.Cause != Cause(LateUnanswered) && v.Certain, test.all, name, "certain")
+		never := Connected(model.Connected{Late: true, Never: true, Addresses: test.addresses, Tries: &event.Tries{SYNs: 3}, Obstacles: []event.Obstacle{test.obstacle}})
+		harness.Equal(t, never != nil, test.all, name, "never")
 	}
 	late := model.Connected{Late: true, Drops: some(nft)}
 	if v := Connected(late); v == nil || v.Cause != Cause(LateFilter) {

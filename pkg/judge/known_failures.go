@@ -67,7 +67,7 @@ func ofInterfacePlugins() []KnownFailure {
 			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "containernetworking/plugins#102", "open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or directory",
 		},
 		{
-			"", `open /proc/sys/net/\S.*/forwarding: no such file or directory`,
+			"", `open /proc/sys/net/(ipv6|‹[^›]+›)/\S.*/forwarding: no such file or directory`,
 			"take the IPv6 range out of the CNI configuration, or boot without ipv6.disable=1, if ls /proc/sys/net/ipv6 shows " +
 				"nothing; otherwise the interface that the message names was removed first",
 			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "cilium/cilium#9034", "failed to enable forwarding: open " +
@@ -225,9 +225,9 @@ func ofChainedPlugins() []KnownFailure {
 			"command -v nft", "", "", "siderolabs/extensions#826", `could not find nftables binary: exec: "nft": executable file not found in $PATH`,
 		},
 		{
-			"", `exec: "(?P<PROGRAM>[^"]+)": executable file not found`,
-			"install PROGRAM on the node, into a directory of the container runtime's PATH (systemctl show -p " +
-				"Environment containerd)",
+			"", `exec: \\?"(?P<PROGRAM>[\w.-]+)\\?": executable file not found`,
+			"install PROGRAM where the program that reports it runs: for a plugin on the node, into a directory of the " +
+				"container runtime's PATH (systemctl show -p Environment containerd); for an agent into its image",
 			"command -v PROGRAM", "", "", "linkerd/linkerd2#7945", `exec: "nsenter": executable file not found in $PATH`,
 		},
 		{
@@ -386,8 +386,8 @@ func ofCalls() []KnownFailure {
 			"journalctl -u containerd", "", "", "linkerd/linkerd2#14538", "exit status 127",
 		},
 		{
-			"", `ARGS: (unknown args|invalid key)`,
-			"upgrade the plugin that called this plugin: it has to pass IgnoreUnknown=1 in CNI_ARGS, as container runtimes do",
+			"", `ARGS: unknown args`,
+			"set IgnoreUnknown=1 in CNI_ARGS, in the runtime or plugin that called this plugin (container runtimes do)",
 			"ls /etc/cni/net.d", "", "", "cni-genie/CNI-Genie#93",
 			`ARGS: unknown args ["K8S_POD_NAMESPACE=shop" "K8S_POD_NAME=web"]`,
 		},
@@ -517,7 +517,7 @@ func ofNodes() []KnownFailure {
 func ofWebhooksAndProxies() []KnownFailure {
 	return []KnownFailure{
 		{
-			"", `failed calling webhook "(?P<WEBHOOK>[^"]*)"`,
+			"", `failed calling webhook \\?"(?P<WEBHOOK>[^"\\]*)\\?"`,
 			"fix the webhook WEBHOOK, which the API server asks: its pods, Service and caBundle; if its pods wait for " +
 				"this network, set its failurePolicy to Ignore until they run",
 			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
@@ -526,7 +526,7 @@ func ofWebhooksAndProxies() []KnownFailure {
 				`"capsule-webhook-service"`,
 		},
 		{
-			"", `admission webhook "(?P<WEBHOOK>[^"]+)" denied the request`,
+			"", `admission webhook \\?"(?P<WEBHOOK>[^"\\]+)\\?" denied the request`,
 			"set the policy of the webhook WEBHOOK to allow what the CNI writes: the message names the rule that denied it",
 			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml", "", "",
 			"aws/amazon-vpc-cni-k8s#2814", `admission webhook "validate.kyverno.svc-fail" denied the request: ` +
@@ -807,7 +807,7 @@ func ofClusterNetworks() []KnownFailure {
 			"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
 		},
 		{
-			"", `(stat|open) /\S*kubeconfig: no such file or directory`,
+			"", `(stat|open) /\S*(/cni/|net\.d|multus\.d|whereabouts\.d)\S*kubeconfig: no such file or directory`,
 			"start this CNI's DaemonSet pod on the node, which writes the file that the message names; if its log " +
 				"says that it wrote it elsewhere, correct its host directory or the path in the CNI configuration",
 			"find /etc/cni /var/lib/rancher -name '*kubeconfig'", "", "", "bitnami/charts#30606",
