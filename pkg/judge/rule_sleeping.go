@@ -2,6 +2,8 @@ package judge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
@@ -30,7 +32,7 @@ func sleeping(e *evidence) *finding {
 	return f
 }
 
-// askedAgain returns the last of n connections between sleeps.
+// askedAgain returns the last of n connections to one address with sleeps between all.
 func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time.Duration) {
 	asked := map[string][]*model.Fact{}
 	for f, c := range model.Each[*model.Connection](e.spans[at].image.Facts) {
@@ -38,13 +40,15 @@ func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time
 			asked[c.Address] = append(asked[c.Address], f)
 		}
 	}
-	for _, all := range asked {
-		var sum time.Duration
-		for i := range e.waits {
-			w := &e.waits[i]
-			if w.span == at && w.part.Kind == Sleep && between(all, w) {
-				sum += time.Duration(w.own)
+	for _, address := range slices.Sorted(maps.Keys(asked)) {
+		all, sum := asked[address], time.Duration(0)
+		for i, f := range all[1:] {
+			if own := e.sleptBetween(at, all[i].When.End, f.When.Start); own > 0 {
+				sum += own
+				continue
 			}
+			sum = 0
+			break
 		}
 		if len(all) > 2 && sum > slept {
 			last, n, slept = all[len(all)-1].What.(*model.Connection), len(all), sum
@@ -53,11 +57,12 @@ func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time
 	return last, n, slept
 }
 
-func between(all []*model.Fact, w *wait) bool {
-	for i, f := range all[1:] {
-		if all[i].When.End <= w.start+int64(time.Millisecond) && w.end <= f.When.Start+int64(time.Millisecond) {
-			return true
+func (e *evidence) sleptBetween(at int, start, end int64) (sum time.Duration) {
+	for i := range e.waits {
+		w := &e.waits[i]
+		if w.span == at && w.part.Kind == Sleep && start <= w.start+int64(time.Millisecond) && w.end <= end+int64(time.Millisecond) {
+			sum += time.Duration(w.own)
 		}
 	}
-	return false
+	return sum
 }

@@ -24,6 +24,9 @@ func TestSleeping(t *testing.T) {
 		"control: it asked all before it slept": {
 			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 8), sleeps...)...)), cause: CauseSleep, says: `plugin p slept`, remedy: `^shorten the plugin's poll`,
 		},
+		"control: one sleep before its last request": {
+			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 7, 490), slept(from(13, 480)))...)), cause: CauseSleep, says: `plugin p slept$`,
+		},
 		"control: a thread of one that computes": {op: add(with(seen(plugin("p", 0, 500), slept(from(10, 480))), cpu(490))), cause: CausePlugin},
 	})
 }
