@@ -86,7 +86,7 @@ func exchanged(w *model.Work, steps []step, exchanges []*model.Connection, when 
 
 // mayBeFor: an agent that sleeps may poll its worker.
 func mayBeFor(w *model.Work, at, when model.Interval) bool {
-	return !w.Slept() || at.Took() > when.Took()/2
+	return !w.Slept() || float64(at.Took()) > enough*float64(when.Took())
 }
 
 // dropPolls uncounts short exchanges with one peer that a timer may have started.

@@ -65,7 +65,8 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 		c.Failure = "plugin " + strings.Join(call.NeverRun, ", ") + " did not run"
 	case call.Undone != 0 && call.Broken == nil && mute(call) != nil:
 		c.Failed = mute(call)
-		c.Failure = fmt.Sprintf("plugin %s exited 0, but wrote no result", c.Failed.Run.Plugin)
+		c.Failure = fmt.Sprintf("plugin %s exited 0, but no result was seen, and the runtime removed the network",
+			c.Failed.Run.Plugin)
 	case call.Undone != 0:
 		c.Failure = fmt.Sprintf("every plugin succeeded, but the runtime removed the network %s later, before the sandbox ran",
 			text.Round(time.Duration(call.Undone-call.End)))

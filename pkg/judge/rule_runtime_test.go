@@ -35,7 +35,7 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 		},
 		"after the last plugin wrote no result": {
 			op: but(add(with(plugin("bridge", 0, 60), wrote("")), plugin("mesh", 60, 70)), removed), cause: CauseFailed,
-			says: `^plugin mesh exited 0, but wrote no result$`, remedy: `^have plugin mesh, and each command that it runs, write nothing but its result`,
+			says: `^plugin mesh exited 0, but no result was seen, and the runtime removed the network$`, remedy: `^have plugin mesh, and each command that it runs, write nothing but its result`,
 		},
 		"control: no result was seen": {
 			op: but(add(plugin("bridge", 0, 60), plugin("mesh", 60, 70)), removed), cause: CauseRuntime, says: `^every plugin succeeded`,

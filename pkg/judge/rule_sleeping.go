@@ -60,7 +60,8 @@ func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time
 func (e *evidence) sleptBetween(at int, start, end int64) (sum time.Duration) {
 	for i := range e.waits {
 		w := &e.waits[i]
-		if w.span == at && w.part.Kind == Sleep && start <= w.start+int64(time.Millisecond) && w.end <= end+int64(time.Millisecond) {
+		within := start <= w.start+int64(time.Millisecond) && w.end <= end+int64(time.Millisecond)
+		if within && w.span == at && w.part.Kind == Sleep {
 			sum += time.Duration(w.own)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
+	crowded := len(t.open) > t.options.Operations/2
 	switch {
-	case op.Commit != 0 && op.Commit <= now && !op.Live() && (idle >= settle || len(t.open) > t.options.Operations/2 || !t.agents.Sought(op)):
+	case op.Commit != 0 && op.Commit <= now && !op.Live() && (idle >= settle || crowded || !t.agents.Sought(op)):
 		return op.Ending
 	case idle >= settle && !op.Live() && (idle >= patience*settle || !t.expects(op)):
 		return model.ClosedSettled

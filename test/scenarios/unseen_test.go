@@ -198,7 +198,7 @@ func unseen() []report {
 		},
 	}, "shorten"}}
 	failed := []report{{incident{
-		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but wrote no result"}, remedy: "standard output",
+		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but no result was seen"}, remedy: "standard output",
 	}, "kubectl describe"}, {incident{
 		id: "link-to-nothing", chain: []rig.Plugin{rig.Bridge(), rig.Test("linked")}, cause: "missing_plugin",
 		says: []string{"/linked is a link to /nowhere/k3s/bin/cni"}, remedy: "ln -sf",
