@@ -103,7 +103,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	return found
 }
 
-// families are those of a pod's addresses; IPv4's if unknown.
+// families are those of a pod's addresses.
 func families(c model.Connected) (all []string) {
 	for _, address := range c.Addresses {
 		family := "ip"

@@ -29,7 +29,7 @@ func failedRun(call *model.Call) (failed *model.Image) {
 	return failed
 }
 
-// mute returns the last plugin of an ADD, if only its result was not seen, and the runtime removed the network at once.
+// mute returns an ADD's last plugin if only its result was unseen.
 func mute(call *model.Call) *model.Image {
 	if len(call.Cut) > 0 || call.Undone-call.End > int64(time.Second) {
 		return nil

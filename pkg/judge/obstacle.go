@@ -75,7 +75,7 @@ func Unstartable(p event.Program) (says, remedy string) {
 	switch p.Fault {
 	case event.FaultAbsent:
 		if p.File != "" {
-			return fmt.Sprintf("%s is a link to %s, which does not exist", p.File, p.Needs),
+			return fmt.Sprintf("%s is a broken link to %s", p.File, p.Needs),
 				fmt.Sprintf("run ln -sf with the path of the installed plugin and %s, or reinstall the package that "+
 					"made this link", text.Shell(p.File))
 		}

@@ -73,7 +73,7 @@ func TestWhatADetectionIsCalled(t *testing.T) {
 func TestWhyAProgramCannotBeStarted(t *testing.T) {
 	static := "or replace /cni/p x with a statically linked build"
 	for fault, want := range map[event.Fault][2]string{
-		event.FaultAbsent:       {"/cni/p x is a link to N, which does not exist", "run ln -sf with the path of the installed plugin and '/cni/p x', or reinstall the package that made this link"},
+		event.FaultAbsent:       {"/cni/p x is a broken link to N", "run ln -sf with the path of the installed plugin and '/cni/p x', or reinstall the package that made this link"},
 		event.FaultName:         {"its name is a path", ""},
 		event.FaultUnreadable:   {"/cni/p x: H", ""},
 		event.FaultMode:         {"/cni/p x is not executable (mode H)", "chmod 755 '/cni/p x'"},

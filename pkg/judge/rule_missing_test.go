@@ -32,7 +32,7 @@ func TestMissing(t *testing.T) {
 		},
 		"the next plugin is a link to nothing": {
 			op: but(add(plugin("p", 0, 50)), found(event.Program{Name: "portmap", File: "/b/portmap", Fault: event.FaultAbsent, Has: "/b", Needs: "/k/cni"})), cause: CauseMissing,
-			says: `cannot start: /b/portmap is a link to /k/cni, which does not exist$`, remedy: `^run ln -sf`,
+			says: `cannot start: /b/portmap is a broken link to /k/cni$`, remedy: `^run ln -sf`,
 		},
 		"control: the next plugin's program is sound": {
 			op: but(add(plugin("p", 0, 50)), found()), cause: CauseRuntime, says: `did not run, though its program can start$`, remedy: `runtime's log`,

@@ -22,7 +22,7 @@ func slowAgent(e *evidence) *finding {
 	}.beside(plugin), time: time, kind: Agents, agent: worst}
 }
 
-// within says where a plugin was for most of its time, if it waited for most of it.
+// within says where a plugin was, if it waited for most of its time.
 func (e *evidence) within(plugin string, waited time.Duration) string {
 	for i := range e.spans {
 		s := &e.spans[i]

@@ -64,7 +64,7 @@ type Work struct {
 	Perhaps   bool
 }
 
-// Slept reports whether the agent slept for it. Its exchanges may be for others.
+// Slept reports whether the agent slept for it.
 func (w *Work) Slept() bool { return !w.Perhaps && len(w.Stack) > 0 && w.Stack[0].Sleeps }
 
 // Meanwhile is an agent's work during a connection for another or unknown call: an Image or a Fact.

@@ -126,8 +126,10 @@ func (p *Pods) Finish(now int64, awaits func(s *event.Sandbox, ns int64) bool) {
 // Unfinished counts starts awaiting ticks.
 func (p *Pods) Unfinished() (n int) {
 	for id, s := range p.starts.known {
-		told := p.Sandbox(id)
-		if s.closed && (s.bad || s.began || told != nil && told.Ran && len(s.Steps) == 0) {
+		if !s.closed {
+			continue
+		}
+		if told := p.Sandbox(id); s.bad || s.began || told != nil && told.Ran && len(s.Steps) == 0 {
 			n++
 		}
 	}

@@ -201,7 +201,7 @@ func unseen() []report {
 		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but no result was seen"}, remedy: "standard output",
 	}, "kubectl describe"}, {incident{
 		id: "link-to-nothing", chain: []rig.Plugin{rig.Bridge(), rig.Test("linked")}, cause: "missing_plugin",
-		says: []string{"/linked is a link to /nowhere/k3s/bin/cni"}, remedy: "ln -sf",
+		says: []string{"/linked is a broken link to /nowhere/k3s/bin/cni"}, remedy: "ln -sf",
 		before: func(s *scene) func() {
 			file := filepath.Join(s.rig.CNIBinDir(), "linked")
 			harness.Check(s.T, os.Symlink("/nowhere/k3s/bin/cni", file))

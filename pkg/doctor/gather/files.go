@@ -139,7 +139,7 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 		info, err := os.Stat(sees.path(file))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir():
-			if to, err := os.Readlink(filepath.Join(sees.path(dir), name)); err == nil {
+			if to, unread := os.Readlink(filepath.Join(sees.path(dir), name)); err != nil && unread == nil {
 				absent.File, absent.Needs = file, fact.Clean(to)
 			}
 			continue

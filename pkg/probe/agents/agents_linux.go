@@ -86,7 +86,7 @@ type connection struct {
 	agent  event.Process
 	// the agent answered, and does not only listen
 	accepted bool
-	beyond   *agent // too deep to be followed
+	beyond   *agent // unfollowed
 	// the possible agent, if no accept was seen
 	listener *event.Actor
 	since    int64
@@ -184,7 +184,7 @@ func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int
 	a.release(now, c)
 	key, ok := a.kernel.Follow(kernel.KeyOf(actor.Process, actor.PID), depth)
 	if !ok {
-		if a.kernel.MayServe(key.Pid) {
+		if c.accepted {
 			c.beyond = &agent{key: key, name: actor.Name}
 		}
 		return
@@ -313,7 +313,7 @@ func (a *Agents) Tend(now int64) {
 		case sample && age >= int64(sampleAfter):
 			known := a.known[c.agent]
 			who := cmp.Or(known, c.beyond)
-			if who != nil && !asked[kernel.ProcessOf(who.key)] && (known != nil || len(asked) < maxAgents) {
+			if who != nil && !asked[kernel.ProcessOf(who.key)] && (known != nil || a.mayBeyond(who, len(asked))) {
 				asked[kernel.ProcessOf(who.key)] = true
 				a.kernel.Tell(who.state())
 			}
@@ -334,6 +334,10 @@ func (a *Agents) Tend(now int64) {
 		}
 	}
 	a.rest(now)
+}
+
+func (a *Agents) mayBeyond(who *agent, asked int) bool {
+	return a.depth > 0 && asked < maxPeers && a.kernel.MayServe(who.key.Pid)
 }
 
 func (a *Agents) rest(now int64) {
