@@ -175,7 +175,7 @@ func unseen() []report {
 			return func() { stop(); f.Close() }
 		},
 	}, "iptables"}, {incident{
-		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"slept between its 4 requests of ", pools}, remedy: "read the log",
+		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"slept between its ", " requests of ", pools}, remedy: "read the log",
 		before: func(s *scene) func() {
 			var asked atomic.Int32
 			return serves("unix", pools, func(c net.Conn) {
@@ -190,6 +190,7 @@ func unseen() []report {
 	}, "shorten"}, {incident{
 		id: "agent-starts-late", chain: does("contiv", "ipamd"), cause: "agent_refused", says: []string{"times to connect to " + ipamd}, remedy: "start the agent",
 		before: func(s *scene) func() {
+			_ = os.Remove(incidentDir + "/ipamd.asked")
 			asked := sync.OnceValue(func() func() { return serves("tcp", ipamd, func(c net.Conn) { c.Close() })(s) })
 			stop := whenever(func() bool { return os.Remove(incidentDir+"/ipamd.asked") == nil }, func() {
 				time.AfterFunc(2*time.Second, func() { asked() })
