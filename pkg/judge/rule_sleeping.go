@@ -32,7 +32,7 @@ func sleeping(e *evidence) *finding {
 	return f
 }
 
-// askedAgain returns the last of n connections to one address with sleeps between all.
+// askedAgain returns the last of n connections to one address with sleeps between most.
 func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time.Duration) {
 	asked := map[string][]*model.Fact{}
 	for f, c := range model.Each[*model.Connection](e.spans[at].image.Facts) {
@@ -41,16 +41,14 @@ func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time
 		}
 	}
 	for _, address := range slices.Sorted(maps.Keys(asked)) {
-		all, sum := asked[address], time.Duration(0)
+		all, sum, pauses := asked[address], time.Duration(0), 0
 		for i, f := range all[1:] {
 			if own := e.sleptBetween(at, all[i].When.End, f.When.Start); own > 0 {
 				sum += own
-				continue
+				pauses++
 			}
-			sum = 0
-			break
 		}
-		if len(all) > 2 && sum > slept {
+		if gaps := len(all) - 1; gaps > 1 && 2*pauses > gaps && sum > slept {
 			last, n, slept = all[len(all)-1].What.(*model.Connection), len(all), sum
 		}
 	}
