@@ -133,7 +133,7 @@ func drops(o event.Obstacle) Finding {
 		finding.Evidence = []string{
 			fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room",
 		}
-	case o.Chain.Rules == 0:
+	case o.Certain():
 		every := "every packet"
 		if o.Chain.Family == "ip6" {
 			every = "every IPv6 packet"

@@ -36,13 +36,13 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 		return says, again
 	}
 	switch {
-	case o.Chain.Rules == 0 && o.Chain.Handle > 0:
+	case o.Certain() && o.Chain.Handle > 0:
 		return fmt.Sprintf("the first rule of %s drops or rejects every packet", o.Name),
 			Accept(o.Chain) + "; remove it from what sets it (/etc/iptables/rules.v4, /etc/nftables.conf), too"
 	case o.Chain.Handle > 0:
 		return fmt.Sprintf("a rule of %s drops or rejects packets that none of the %d rules before it accepts", o.Name,
 			o.Chain.Rules), ""
-	case o.Chain.Rules == 0:
+	case o.Certain():
 		return fmt.Sprintf("the policy of %s is drop, and it has no rule", o.Name),
 			Accept(o.Chain) + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"
 	}

@@ -313,7 +313,7 @@ func (a *Agents) Tend(now int64) {
 		case sample && age >= int64(sampleAfter):
 			known := a.known[c.agent]
 			who := cmp.Or(known, c.beyond)
-			if who != nil && !asked[kernel.ProcessOf(who.key)] && (known != nil || a.mayBeyond(who, len(asked))) {
+			if who != nil && !asked[kernel.ProcessOf(who.key)] && (known != nil || a.maySample(who, len(asked))) {
 				asked[kernel.ProcessOf(who.key)] = true
 				a.kernel.Tell(who.state())
 			}
@@ -336,7 +336,7 @@ func (a *Agents) Tend(now int64) {
 	a.rest(now)
 }
 
-func (a *Agents) mayBeyond(who *agent, asked int) bool {
+func (a *Agents) maySample(who *agent, asked int) bool {
 	return a.depth > 0 && asked < maxPeers && a.kernel.MayServe(who.key.Pid)
 }
 
