@@ -7,7 +7,7 @@ type Fault string
 
 // Faults.
 const (
-	FaultAbsent       Fault = "absent" // no directory has it; File links to Needs
+	FaultAbsent       Fault = "absent" // missing, or File is a broken link to Needs
 	FaultName         Fault = "name"   // a path, which libcni refuses
 	FaultUnreadable   Fault = "unreadable"
 	FaultMode         Fault = "mode"         // not executable (EACCES)

@@ -20,7 +20,7 @@ func socketOf(r record) string {
 // nscd is ignored: every glibc program tries to connect to it, but few nodes run it.
 const nscd = "/var/run/nscd/socket"
 
-// refused is an asynchronous connect that failed; over loopback that precedes connect.
+// refused is an asynchronous connect that failed. Over loopback its record precedes connect's.
 func (d *Decoder) refused(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
