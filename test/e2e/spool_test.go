@@ -3,17 +3,24 @@
 package e2e
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
@@ -33,24 +40,21 @@ func (s *stage) observe(toml string) *scope.Scope {
 	return scope.Observe(s.ctx, s, s.rig, scope.Options{Program: program, TOML: verbose + toml})
 }
 
-// churn runs and removes pods, four at a time within the given time if possible, and reports each running one.
-func (s *stage) churn(pods int, within time.Duration, done func(name string, begin time.Time)) {
+// churn runs and removes pods while more returns true, four at a time, and begins one each interval if possible.
+func (s *stage) churn(name string, every time.Duration, more func(i int64) bool) {
 	s.Helper()
 	var running sync.WaitGroup
 	var next atomic.Int64
 	start := time.Now()
 	for range 4 {
 		running.Go(func() {
-			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {
-				time.Sleep(time.Until(start.Add(within * time.Duration(i) / time.Duration(pods))))
-				name, begin := fmt.Sprint("pod-", i), time.Now()
-				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name})
-				if err != nil {
-					s.Error(err)
-					return
+			for i := next.Add(1); more(i); i = next.Add(1) {
+				time.Sleep(time.Until(start.Add(every * time.Duration(i))))
+				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, i)})
+				if err == nil {
+					err = s.rig.RemovePod(s.ctx, id)
 				}
-				done(name, begin)
-				if err := s.rig.RemovePod(s.ctx, id); err != nil {
+				if err != nil {
 					s.Error(err)
 					return
 				}
@@ -60,18 +64,58 @@ func (s *stage) churn(pods int, within time.Duration, done func(name string, beg
 	running.Wait()
 }
 
-var kept = regexp.MustCompile(`(?m)^time=(\S+) .*msg="CNI call .*trace_id=([0-9a-f]{32})`)
+var logged = regexp.MustCompile(`(?m)^time=.* msg="CNI call .*trace_id=([0-9a-f]{32})`)
 
-func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
-	t.Helper()
-	traces := map[string]bool{}
-	for _, m := range kept.FindAllStringSubmatch(one.LogText(), -1) {
-		at := harness.Must(time.Parse(time.RFC3339Nano, m[1]))(t)
-		if at.Before(until) {
-			traces[m[2]] = true
-		}
+func loggedBy(one *scope.Scope) []string {
+	var traces []string
+	for _, m := range logged.FindAllStringSubmatch(one.LogText(), -1) {
+		traces = append(traces, m[1])
 	}
 	return traces
+}
+
+// spooled returns the spans of a spool. Another process may append.
+func spooled(dir string) ([]*span, error) {
+	var all []*tracepb.ResourceSpans
+	for op, err := range spool.Read(dir, time.Time{}) {
+		if err != nil {
+			return nil, err
+		}
+		var data tracepb.TracesData
+		if err := proto.Unmarshal(op.Data, &data); err != nil {
+			return nil, err
+		}
+		all = append(all, data.GetResourceSpans()...)
+	}
+	return flatten(all), nil
+}
+
+func traces(all []*span) (ids []string) {
+	for _, x := range all {
+		ids = append(ids, x.trace())
+	}
+	return ids
+}
+
+func setups(all []*span) (pods []string) {
+	for _, x := range only(all, "call", "CNI ADD") {
+		if x.text("cni.ifname") == "eth0" {
+			pods = append(pods, x.text("k8s.pod.name"))
+		}
+	}
+	return pods
+}
+
+// hold returns an error that names those of want that have lacks.
+func hold(have, want []string) error {
+	is := map[string]bool{}
+	for _, x := range have {
+		is[x] = true
+	}
+	if missing := slices.DeleteFunc(slices.Clone(want), func(x string) bool { return is[x] }); len(missing) > 0 {
+		return fmt.Errorf("%d of %d are missing: %s", len(missing), len(want), missing)
+	}
+	return nil
 }
 
 func outage(t *testing.T) time.Duration {
@@ -83,7 +127,7 @@ func outage(t *testing.T) time.Duration {
 	return harness.Must(time.ParseDuration(text))(t)
 }
 
-// During an outage 200 pods come and go and cniscope is killed: every kept operation arrives once.
+// During an outage 200 pods come and go, and others while cniscope is killed: every kept operation arrives once.
 func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	const pods = 200
 	down := outage(t)
@@ -93,93 +137,45 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	first := s.observe(toml)
 	up := time.Now().Add(down)
 
-	var ran sync.Map // pods whose whole setup one cniscope observed
-	var second *scope.Scope
-	var killed, back time.Time
-	var count atomic.Int64
-	halfway := make(chan struct{})
-	var restart sync.WaitGroup
-	restart.Go(func() { // the pods continue
-		select {
-		case <-halfway:
-		case <-s.ctx.Done():
-			return
-		}
-		killed = time.Now()
-		first.Kill9()
-		second = s.observe(toml)
-		back = time.Now()
-	})
-	type extent struct{ begin, end time.Time }
-	s.churn(pods, down, func(name string, begin time.Time) {
-		ran.Store(name, extent{begin, time.Now()})
-		if count.Add(1) == pods/2 {
-			close(halfway)
-		}
-	})
-	if t.Failed() {
-		t.FailNow()
+	half := func(i int64) bool { return i <= pods/2 }
+	var before, after []string
+	for i := range pods / 2 {
+		before = append(before, fmt.Sprint("before-", i+1))
+		after = append(after, fmt.Sprint("after-", i+1))
 	}
-	restart.Wait()
-	harness.Eventually(s, func() error { // finished operations are kept
-		if n := len(keptBy(t, second, time.Now())); n == 0 {
-			return fmt.Errorf("the second cniscope kept nothing")
-		}
-		return nil
+	s.churn("before-", down/pods, half)
+	var others sync.WaitGroup
+	restarted, over := context.WithCancel(s.ctx)
+	others.Go(func() { s.churn("during-", down/pods, func(int64) bool { return restarted.Err() == nil }) })
+	defer others.Wait()
+	defer over()
+	var kept []string
+	said := loggedBy(first)
+	harness.Eventually(s, func() error {
+		all, err := spooled(dir)
+		kept = traces(all)
+		return cmp.Or(err, hold(kept, said), hold(setups(all), before))
 	})
+	first.Kill9()
+	second := s.observe(toml)
+	over()
+	others.Wait()
+	s.churn("after-", down/pods, half)
 	time.Sleep(time.Until(up))
 
-	// The spool is written shortly after the log, and the kill may come between.
-	want := keptBy(t, first, killed.Add(-100*time.Millisecond))
 	r := receive(t, addr)
 	harness.Eventually(s, func() error {
-		for trace := range keptBy(t, second, time.Now()) {
-			want[trace] = true
-		}
-		arrived := map[string]bool{}
-		for _, x := range r.got() {
-			arrived[x.trace()] = true
-		}
-		missing := 0
-		for trace := range want {
-			if !arrived[trace] {
-				missing++
-			}
-		}
-		if missing > 0 {
-			return fmt.Errorf("%d of %d kept operations have not arrived", missing, len(want))
-		}
-		return nil
+		all := r.got()
+		return cmp.Or(hold(traces(all), slices.Concat(kept, loggedBy(second))), hold(setups(all), slices.Concat(before, after)))
 	})
 	if n := r.twice(); n > 0 {
 		t.Errorf("%d spans arrived more than once", n)
 	}
-	all := r.got()
-	setups := map[string]bool{}
-	for _, x := range only(all, "call", "CNI ADD") {
-		if x.text("cni.ifname") == "eth0" {
-			setups[x.text("k8s.pod.name")] = true
-		}
-	}
-	seen := 0
-	ran.Range(func(name, v any) bool {
-		e := v.(extent)
-		// Unfinished operations were not kept at the kill.
-		if e.end.Before(killed.Add(-2*time.Second)) || e.begin.After(back) {
-			seen++
-			if !setups[name.(string)] {
-				t.Errorf("the setup of %s is missing", name)
-			}
-		}
-		return true
-	})
-	if seen < pods*3/4 {
-		t.Errorf("only %d pods were seen whole", seen)
-	}
-	t.Logf("down for %s: %d operations kept, %d pods seen whole, %d spans arrived, spool of %d bytes", down, len(want), seen, len(all), size(t, dir))
+	t.Logf("down for %s: %d spans kept at the kill, %d arrived, spool of %d bytes",
+		down, len(kept), len(r.got()), size(t, dir))
 
-	out, err := exec.CommandContext(s.ctx, program, "show", "--last", "1h", "--pod", fmt.Sprint("shop/pod-", pods), "--config", second.Config()).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), fmt.Sprintf("shop/pod-%d  CNI ADD eth0", pods)) || strings.Contains(string(out), "shop/pod-1 ") {
+	out, err := exec.CommandContext(s.ctx, program, "show", "--last", "1h", "--pod", "shop/after-100", "--config", second.Config()).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "shop/after-100  CNI ADD eth0") || strings.Contains(string(out), "shop/after-1 ") {
 		t.Errorf("show --last: %v\n%s", err, out)
 	}
 }
