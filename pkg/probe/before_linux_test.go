@@ -31,9 +31,15 @@ func openBefore(t *testing.T, network string) *opened {
 		address = "127.0.0.1:0"
 	}
 	s := serve(t, network, address, false)
-	b := &opened{s, acting(t, "dial", network+" "+s.address)}
-	b.cmd.Env = append(slices.DeleteFunc(b.cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND=STATUS")
-	return b
+	return &opened{s, unopening(t, "dial", network+" "+s.address)}
+}
+
+// unopening is a plugin that does not open the gate.
+func unopening(t *testing.T, act, argument string) *exec.Cmd {
+	t.Helper()
+	cmd := acting(t, act, argument)
+	cmd.Env = append(slices.DeleteFunc(cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND=STATUS")
+	return cmd
 }
 
 // hasDialled reports whether a connection waits to be accepted.
@@ -146,4 +152,24 @@ func TestWhatAnAgentBeganBeforeTheGateOpensIsFound(t *testing.T) {
 			b.ends(t, o)
 		})
 	}
+}
+
+func TestAWaitFromBeforeTheGateOpensIsFound(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	holder := harness.Must(os.Create(file))(t)
+	defer holder.Close()
+	harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
+	cmd := unopening(t, "lock", file)
+	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+		harness.Check(t, cmd.Start())
+		harness.Until(t, "it waits", func() bool { return waitsForALock(cmd.Process.Pid) })
+		harness.Check(t, acting(t, "sleep", "").Run())
+		o.until(t, "the open gate", func(e event.Body) bool { d, is := e.(*event.Detail); return is && d.On })
+		harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
+		harness.Check(t, cmd.Wait())
+		o.until(t, "its wait", func(e event.Body) bool {
+			w, is := e.(*event.Wait)
+			return is && w.Kind == event.WaitLock && !w.Released && samePath(w.Path, file)
+		})
+	})
 }

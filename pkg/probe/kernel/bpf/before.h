@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Connections of plugins from before system calls were traced: attaching takes up to some 10 ms,
- * and a plugin may need less to call its agent. */
+/* Connections and waits of plugins from before system calls were traced: attaching takes up to some
+ * 10 ms, and a plugin may need less to call its agent. */
 #pragma once
 
 /* Examined descriptors: a plugin has a handful. */
@@ -125,6 +125,19 @@ __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 	return found;
 }
 
+/* A wait that began earlier counts from now, without its timeout: that is in the thread's memory. */
+static __always_inline void waits_already(struct task_struct *task)
+{
+	struct call *c = waits(task) ? place_of(task) : 0;
+
+	if (!c || c->since)
+		return;
+	c->until = 0;
+	c->since = bpf_ktime_get_ns();
+	if (!waits(task)) /* it has come back, perhaps before this */
+		c->since = 0;
+}
+
 /* Called for each task after the gate was opened. Writes a byte per process with a connection
  * whose server is unknown. */
 SEC("iter/task")
@@ -134,7 +147,12 @@ int look_back(struct bpf_iter__task *ctx)
 	__u64 leader; /* a number: the verifier allows no pointer into a global function */
 	__u8 found = 0;
 
-	if (!task || task->pid != task->tgid || !may_be_tracked(task->tgid))
+	if (!task || !may_be_tracked(task->tgid))
+		return 0;
+	hold();
+	waits_already(task);
+	let_go();
+	if (task->pid != task->tgid)
 		return 0;
 	leader = (__u64)BPF_CORE_READ(task, group_leader);
 	for (int fd = 0; fd < OPEN_MAX; fd++)

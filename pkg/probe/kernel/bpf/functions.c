@@ -38,7 +38,6 @@ volatile const __u32 regs_at = 0;
 #include "program.h"
 #include "socket.h"
 #include "stream.h"
-#include "before.h"
 #include "mutex.h"
 #include "thread.h"
 
@@ -373,5 +372,6 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 }
 
 #include "waits.h"
+#include "before.h"
 #include "talk.h"
 #include "misses.h"

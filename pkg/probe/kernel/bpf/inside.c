@@ -36,10 +36,10 @@ volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 
 #include "program.h"
 #include "socket.h"
 #include "stream.h"
-#include "before.h"
 #include "mutex.h"
 #include "thread.h"
 #include "waits.h"
+#include "before.h"
 #include "misses.h"
 
 /* For bpf2go's Go types. */
