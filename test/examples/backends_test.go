@@ -3,9 +3,11 @@
 package examples
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -15,8 +17,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -30,28 +30,29 @@ const (
 	recording       = "../../examples/recordings/three-pods.rec"
 )
 
-// Jaeger with the example's configuration serves a recorded run, and listens on loopback alone.
+// transports are ports and paths of receivers.
+var transports = map[string][2]string{"grpc": {"4317", ""}, "http/protobuf": {"4318", "/v1/traces"}}
+
+// Jaeger serves a recorded run of either transport, and listens on loopback alone.
 func TestJaeger(t *testing.T) {
-	j := start(t, jaegerConfig, nil)
-	send(t, j.at("4317"))
-	harness.Eventually(t, func() error {
-		body, err := get(t, "http://"+j.at("16686")+"/api/services")
-		if err == nil && !strings.Contains(body, `"cniscope"`) {
-			err = fmt.Errorf("services: %s", body)
+	each(t, func(t *testing.T, program string, to [2]string) {
+		j := start(t, jaegerConfig, nil)
+		show(t, program, "--otlp", j.otlp(to))
+		serves(t, program, "http://"+j.at("16686"), "")
+		if body := harness.Must(get(t, "http://"+j.at("16686")+"/api/services"))(t); strings.Contains(body, "jaeger") {
+			t.Errorf("Jaeger's own traces are among them: %s", body)
 		}
-		if err == nil && strings.Contains(body, "jaeger") {
-			t.Fatalf("Jaeger's own traces are among them: %s", body)
+		for _, address := range listeners(t, j.pid) {
+			if !strings.HasPrefix(address, "127.0.0.1:") {
+				t.Errorf("it listens on %s", address)
+			}
 		}
-		return err
 	})
-	for _, address := range listeners(t, j.pid) {
-		if !strings.HasPrefix(address, "127.0.0.1:") {
-			t.Errorf("it listens on %s", address)
-		}
-	}
 }
 
-func TestCollector(t *testing.T) {
+func TestCollector(t *testing.T) { each(t, collect) }
+
+func collect(t *testing.T, program string, to [2]string) {
 	tool(t, "jaeger")
 	backend := harness.Must(rig.StartJaeger(t.Context(), rig.JaegerOptions{}))(t)
 	t.Cleanup(func() {
@@ -64,20 +65,9 @@ func TestCollector(t *testing.T) {
 		"decision_wait: 30s", "decision_wait: 1s", // shorter waits for a test
 		"metrics_flush_interval: 15s", "metrics_flush_interval: 1s",
 	))
-	send(t, c.at("4317"))
-
-	var kept map[string]bool
-	harness.Eventually(t, func() error {
-		all, err := backend.FindTraces(t.Context(), rig.Query{Service: "cniscope", From: time.Unix(0, 0), To: time.Now().Add(time.Hour)})
-		if err != nil {
-			return err
-		}
-		kept = pods(all)
-		if !kept["slow-0"] || !kept["broken-0"] {
-			return fmt.Errorf("the backend has the traces of %v", kept)
-		}
-		return nil
-	})
+	show(t, program, "--otlp", c.otlp(to))
+	serves(t, program, backend.QueryURL(), `"code":2`)
+	serves(t, program, backend.QueryURL(), `"cniscope.slow","value":{"boolValue":true}`)
 	harness.Eventually(t, func() error {
 		text, err := get(t, "http://"+c.at("8889")+"/metrics")
 		if err != nil {
@@ -99,13 +89,15 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// collector is a Jaeger binary with a Collector configuration. Free ports replace the configured ones.
+// collector is a Jaeger binary with a Collector configuration on free ports.
 type collector struct {
 	ports map[string]string
 	pid   int
 }
 
 func (c *collector) at(port string) string { return c.ports[port] }
+
+func (c *collector) otlp(to [2]string) string { return "http://" + c.at(to[0]) + to[1] }
 
 func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	t.Helper()
@@ -135,22 +127,89 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 			t.Logf("with %s it said:\n%s", config, said)
 		}
 	})
-	harness.Eventually(t, func() error {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", c.at("4317"))
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	})
+	for _, to := range transports {
+		harness.Eventually(t, func() error {
+			conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", c.at(to[0]))
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err
+		})
+	}
 	return c
 }
 
-func send(t *testing.T, address string) {
+func each(t *testing.T, test func(t *testing.T, program string, to [2]string)) {
 	t.Helper()
 	program := harness.Must(scope.Build(t.Context(), t.TempDir()))(t)
-	if out, err := exec.CommandContext(t.Context(), program, "show", recording, "--otlp", address).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for transport, to := range transports {
+		t.Run(transport, func(t *testing.T) { test(t, program, to) })
 	}
+}
+
+func show(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"show", recording}, args...)...)
+	cmd.Stderr = t.Output()
+	return string(harness.Must(cmd.Output())(t))
+}
+
+// serves waits until a Jaeger has the recorded traces that contain a text.
+func serves(t *testing.T, program, jaeger, text string) {
+	t.Helper()
+	sent := map[string]string{}
+	for trace := range strings.Lines(show(t, program, "--format", "json")) {
+		if strings.Contains(trace, text) {
+			maps.Copy(sent, names(t, trace))
+		}
+	}
+	if len(sent) == 0 {
+		t.Fatalf("no trace contains %q", text)
+	}
+	t.Logf("%d spans of traces with %q", len(sent), text)
+	harness.Eventually(t, func() error {
+		body, err := get(t, jaeger+"/api/v3/traces?query.service_name=cniscope&query.num_traces=100&query.raw_traces=true"+
+			"&query.start_time_min=1970-01-01T00:00:00Z&query.start_time_max=2200-01-01T00:00:00Z")
+		if err != nil {
+			return err
+		}
+		got := names(t, body)
+		for id, name := range sent {
+			if got[id] != name {
+				return fmt.Errorf("of %d spans it has %d, and %s is %q, not %q", len(sent), len(got), id, got[id], name)
+			}
+		}
+		return nil
+	})
+}
+
+type traces struct {
+	ResourceSpans []struct {
+		ScopeSpans []struct {
+			Spans []struct{ SpanID, Name string }
+		}
+	}
+}
+
+// names reads OTLP JSON, or Jaeger's answers, and returns span names by id.
+func names(t *testing.T, text string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		var some struct {
+			traces
+			Result traces
+		}
+		harness.Check(t, d.Decode(&some))
+		for _, r := range append(some.ResourceSpans, some.Result.ResourceSpans...) {
+			for _, scope := range r.ScopeSpans {
+				for _, span := range scope.Spans {
+					all[span.SpanID] = span.Name
+				}
+			}
+		}
+	}
+	return all
 }
 
 func get(t *testing.T, url string) (string, error) {
@@ -186,16 +245,4 @@ func listeners(t *testing.T, pid int) (addresses []string) {
 		t.Error("it listens nowhere")
 	}
 	return addresses
-}
-
-func pods(all []*tracepb.ResourceSpans) map[string]bool {
-	names := map[string]bool{}
-	for _, resource := range all {
-		for _, kv := range resource.Resource.Attributes {
-			if kv.Key == "k8s.pod.name" {
-				names[kv.Value.GetStringValue()] = true
-			}
-		}
-	}
-	return names
 }
