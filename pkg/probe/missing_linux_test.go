@@ -1,20 +1,29 @@
 package probe
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
 func init() {
-	// A plugin that waits for a file, and one that waits for a lock file, each six times.
+	// A plugin that waits for a file and for a lock file until SIGTERM, and says how many times it tried.
 	acts["poll"] = func(dir string) error {
-		for range 6 {
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+		defer stop()
+		tries := 0
+		for ; ctx.Err() == nil; tries++ {
 			if _, err := os.Stat(filepath.Join(dir, "indicator")); err == nil {
 				return fmt.Errorf("the file is there")
 			}
@@ -24,6 +33,7 @@ func init() {
 			}
 			time.Sleep(150 * time.Millisecond)
 		}
+		fmt.Println(tries)
 		return nil
 	}
 }
@@ -33,20 +43,25 @@ func TestAFileThatIsPolledForIsSeen(t *testing.T) {
 		dir := t.TempDir()
 		harness.Check(t, os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600))
 		cmd := acting(t, "poll", dir)
-		o := observeProbe(t, Options{Detail: DetailAuto, Way: way, Linger: time.Second}, func(*Probe, *observed) {
-			harness.Check(t, cmd.Run())
-		})
-		most := map[string]*event.Missing{}
-		for _, m := range all[*event.Missing](o) {
-			if known := most[filepath.Base(m.Path)]; known != nil && m.Start != known.Start {
-				t.Errorf("%q: %+v, %+v", way, m, known)
+		var out strings.Builder
+		cmd.Stdout = &out
+		o := observeProbe(t, Options{Detail: DetailAuto, Way: way, Linger: time.Second}, func(_ *Probe, o *observed) {
+			harness.Check(t, cmd.Start())
+			for _, name := range []string{"indicator", "lock"} {
+				o.until(t, name, func(e event.Body) bool {
+					m, is := e.(*event.Missing)
+					return is && filepath.Base(m.Path) == name
+				})
 			}
-			most[filepath.Base(m.Path)] = m
-		}
-		for name, want := range map[string]string{"indicator": "newfstatat ENOENT", "lock": "openat EEXIST"} {
-			m := most[name]
-			if m == nil || m.Name+" "+m.Error != want || m.Count < 2 || m.Count > 6 || m.Start == 0 {
-				t.Errorf("%q: %s: %+v of %s", way, name, m, printed(o, all[*event.Missing](o)))
+			harness.Check(t, cmd.Process.Signal(unix.SIGTERM))
+			harness.Check(t, cmd.Wait())
+		})
+		tries := harness.Must(strconv.ParseUint(strings.TrimSpace(out.String()), 10, 64))(t)
+		want := map[string]string{"indicator": "newfstatat ENOENT", "lock": "openat EEXIST"}
+		for _, m := range all[*event.Missing](o) {
+			is, known := want[filepath.Base(m.Path)]
+			if known && (m.Name+" "+m.Error != is || m.Count < 2 || uint64(m.Count) > tries || m.Start == 0) {
+				t.Errorf("%q: %+v after %d tries", way, m, tries)
 			}
 		}
 	}
