@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,7 +219,44 @@ func TestALockThatIsFreeHasNoHolder(t *testing.T) {
 
 const slept = 80 * time.Millisecond
 
+func init() { acts["nap"] = nap }
+
 func TestASleep(t *testing.T) { sleeps(t, acting(t, "sleep", "")) }
+
+// A short sleep that a busy CPU made long, as Go's scheduler does it, is none.
+func TestANapOnABusyCPUIsNoSleep(t *testing.T) {
+	o := run(t, acting(t, "nap", ""))
+	if waits := all[*event.Wait](o); slices.ContainsFunc(waits, func(w *event.Wait) bool { return w.Kind == event.WaitSleep }) {
+		t.Errorf("it slept: %s", printed(o, waits))
+	}
+}
+
+// nap sleeps for 5 ms in a thread whose CPU is soon taken for 50 ms.
+func nap(string) error {
+	runtime.LockOSThread() // the main thread's sleeps count
+	if unix.Gettid() == unix.Getpid() {
+		done := make(chan error)
+		go func() { done <- nap("") }()
+		return <-done
+	}
+	var first unix.CPUSet
+	first.Set(0)
+	var ready sync.WaitGroup
+	ready.Add(1)
+	go func() {
+		runtime.LockOSThread()
+		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+		_ = errors.Join(unix.SchedSetaffinity(0, &first), unix.SchedSetAttr(0, &fifo, 0))
+		ready.Done()
+		short := unix.NsecToTimespec(int64(2 * time.Millisecond))
+		_ = unix.Nanosleep(&short, nil)
+		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+		}
+	}()
+	ready.Wait()
+	asked := unix.NsecToTimespec(int64(5 * time.Millisecond))
+	return errors.Join(unix.SchedSetaffinity(0, &first), unix.Nanosleep(&asked, nil))
+}
 
 func sleeps(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()

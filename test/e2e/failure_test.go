@@ -121,7 +121,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 				}
 			}
 			for _, x := range all {
-				if outlived := x.attrs["cniscope.outlived"].GetBoolValue(); outlived != (c.left != "" && x.Name == c.left) {
+				if outlived := x.attrs["cniscope.outlived"].GetBoolValue(); outlived != (c.left != "" && x.kind() == "command" && x.Name == c.left) {
 					t.Errorf("%s outlived its plugin: %t", x.Name, outlived)
 				}
 			}

@@ -10,7 +10,6 @@
 #define AS_TIMESPEC 0x20
 #define AS_TIMESPEC_OF_FUTEX 0x30
 #define AS_TIMEVAL 0x40
-#define ALWAYS 0x50    /* it ends by itself */
 #define AS_BEFORE 0x60 /* it continues the previous call */
 #define PLACE 0xf
 #define FUTEX_WAIT 0        /* include/uapi/linux/futex.h: relative */
@@ -28,8 +27,6 @@ static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, 
 	how = timeout_of[nr & (NR_MAX - 1)];
 	if (!how)
 		return 0;
-	if (how == ALWAYS)
-		return now;
 	if (how == AS_BEFORE)
 		return before;
 	arg = arg_in(regs, TELLS_REGS, how & PLACE);
@@ -90,9 +87,9 @@ static __always_inline bool told_later(const struct call *known, const struct ca
 }
 
 /* Result of a wait: whether it timed out. */
-static __always_inline __s64 outcome(const struct call *c, __u64 until, __u64 now)
+static __always_inline __s64 outcome(const struct call *c, __u64 now)
 {
-	bool over = until && now >= until;
+	bool over = c->until && now >= c->until;
 
 	if (c->class == CLASS_FUTEX)
 		return over ? -TIMED_OUT : 0;
@@ -119,9 +116,10 @@ static __always_inline void comes_back(struct task_struct *task)
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p || (p->agent && idle(c.class)))
 		return;
-	if (c.class == CLASS_SLEEP && now - c.start < SYSMON_MAX && tid != tgid)
+	c.until = known->until;
+	if (naps(&c, now - c.start, tid, tgid))
 		return;
-	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, known->until, now));
+	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, now));
 	if (!e)
 		return;
 	e->thread = tid;
