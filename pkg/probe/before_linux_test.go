@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -160,11 +161,12 @@ func TestAWaitFromBeforeTheGateOpensIsFound(t *testing.T) {
 	defer holder.Close()
 	harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 	cmd := unopening(t, "lock", file)
-	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+	observeProbe(t, Options{Detail: DetailAuto, Way: "system-calls"}, func(_ *Probe, o *observed) {
 		harness.Check(t, cmd.Start())
 		harness.Until(t, "it waits", func() bool { return waitsForALock(cmd.Process.Pid) })
 		harness.Check(t, acting(t, "sleep", "").Run())
 		o.until(t, "the open gate", func(e event.Body) bool { d, is := e.(*event.Detail); return is && d.On })
+		time.Sleep(5 * time.Millisecond) // long enough to be reported
 		harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
 		harness.Check(t, cmd.Wait())
 		o.until(t, "its wait", func(e event.Body) bool {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -223,7 +222,7 @@ func init() { acts["nap"] = nap }
 
 func TestASleep(t *testing.T) { sleeps(t, acting(t, "sleep", "")) }
 
-// A short sleep that a busy CPU made long, as Go's scheduler does it, is none.
+// Go's scheduler takes naps. One that a busy CPU prolongs is still no sleep.
 func TestANapOnABusyCPUIsNoSleep(t *testing.T) {
 	o := run(t, acting(t, "nap", ""))
 	if waits := all[*event.Wait](o); slices.ContainsFunc(waits, func(w *event.Wait) bool { return w.Kind == event.WaitSleep }) {
@@ -239,23 +238,27 @@ func nap(string) error {
 		go func() { done <- nap("") }()
 		return <-done
 	}
-	var first unix.CPUSet
-	first.Set(0)
-	var ready sync.WaitGroup
-	ready.Add(1)
+	var all, first unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for cpu := 0; first.Count() == 0; cpu++ {
+		if all.IsSet(cpu) {
+			first.Set(cpu)
+		}
+	}
+	ready := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-		_ = errors.Join(unix.SchedSetaffinity(0, &first), unix.SchedSetAttr(0, &fifo, 0))
-		ready.Done()
-		short := unix.NsecToTimespec(int64(2 * time.Millisecond))
+		ready <- errors.Join(unix.SchedSetaffinity(0, &first), unix.SchedSetAttr(0, &fifo, 0))
+		short := unix.NsecToTimespec(int64(500 * time.Microsecond)) // too short to be reported
 		_ = unix.Nanosleep(&short, nil)
 		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
 		}
 	}()
-	ready.Wait()
 	asked := unix.NsecToTimespec(int64(5 * time.Millisecond))
-	return errors.Join(unix.SchedSetaffinity(0, &first), unix.Nanosleep(&asked, nil))
+	return errors.Join(<-ready, unix.SchedSetaffinity(0, &first), unix.Nanosleep(&asked, nil))
 }
 
 func sleeps(t *testing.T, cmd *exec.Cmd) {

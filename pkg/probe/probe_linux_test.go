@@ -109,7 +109,7 @@ func observe(t *testing.T, f func(*observed)) *observed {
 	t.Helper()
 	harness.Root(t)
 	if shared == nil {
-		shared = newProbing(t, Options{Detail: DetailAlways}) // a gate may open after a short plugin ended
+		shared = newProbing(t, Options{})
 		shared.used = true
 	}
 	if _, called := entryOf(shared.probe, os.Getpid()); called {

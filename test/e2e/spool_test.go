@@ -5,6 +5,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func (s *stage) observe(toml string) *scope.Scope {
 	return scope.Observe(s.ctx, s, s.rig, scope.Options{Program: program, TOML: verbose + toml})
 }
 
-// churn runs and removes pods while more returns true, four at a time, and begins one each interval if possible.
+// churn runs and removes pods while more returns true, up to four at a time, and starts at most one per interval.
 func (s *stage) churn(name string, every time.Duration, more func(i int64) bool) {
 	s.Helper()
 	var running sync.WaitGroup
@@ -106,8 +107,8 @@ func setups(all []*span) (pods []string) {
 	return pods
 }
 
-// hold returns an error that names those of want that have lacks.
-func hold(have, want []string) error {
+// lacks returns an error that names those of want that are not in have.
+func lacks(have, want []string) error {
 	is := map[string]bool{}
 	for _, x := range have {
 		is[x] = true
@@ -144,9 +145,15 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 		after = append(after, fmt.Sprint("after-", i+1))
 	}
 	s.churn("before-", down/pods, half)
+	if t.Failed() {
+		t.FailNow()
+	}
 	var others sync.WaitGroup
+	var begun atomic.Int64
 	restarted, over := context.WithCancel(s.ctx)
-	others.Go(func() { s.churn("during-", down/pods, func(int64) bool { return restarted.Err() == nil }) })
+	others.Go(func() {
+		s.churn("during-", down/pods, func(i int64) bool { begun.Store(i); return restarted.Err() == nil })
+	})
 	defer others.Wait()
 	defer over()
 	var kept []string
@@ -154,7 +161,10 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	harness.Eventually(s, func() error {
 		all, err := spooled(dir)
 		kept = traces(all)
-		return cmp.Or(err, hold(kept, said), hold(setups(all), before))
+		if begun.Load() <= 4 {
+			return errors.New("no other pod has come and gone")
+		}
+		return cmp.Or(err, lacks(kept, said), lacks(setups(all), before))
 	})
 	first.Kill9()
 	second := s.observe(toml)
@@ -166,7 +176,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	r := receive(t, addr)
 	harness.Eventually(s, func() error {
 		all := r.got()
-		return cmp.Or(hold(traces(all), slices.Concat(kept, loggedBy(second))), hold(setups(all), slices.Concat(before, after)))
+		return cmp.Or(lacks(traces(all), slices.Concat(kept, loggedBy(second))), lacks(setups(all), slices.Concat(before, after)))
 	})
 	if n := r.twice(); n > 0 {
 		t.Errorf("%d spans arrived more than once", n)

@@ -40,6 +40,9 @@ func (*Decoder) closed(r record) ([]event.Body, bool) {
 }
 
 func (d *Decoder) connect(r record) ([]event.Body, bool) {
+	if r.Object == 0 && r.Protocol == 0 { // it began before system calls were traced
+		return nil, false
+	}
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}

@@ -163,6 +163,7 @@ const (
 	asTimespec        = 0x20
 	asTimespecOfFutex = 0x30
 	asTimeval         = 0x40
+	asTimespecOfClock = 0x50
 	asBefore          = 0x60
 )
 
@@ -171,6 +172,6 @@ func timeouts() [512]uint8 {
 		unix.SYS_EPOLL_PWAIT: inMilliseconds + 3, unix.SYS_EPOLL_PWAIT2: asTimespec + 3,
 		unix.SYS_PPOLL: asTimespec + 2, unix.SYS_PSELECT6: asTimespec + 4,
 		unix.SYS_RT_SIGTIMEDWAIT: asTimespec + 2, unix.SYS_FUTEX: asTimespecOfFutex + 3,
-		unix.SYS_NANOSLEEP: asTimespec, unix.SYS_CLOCK_NANOSLEEP: asTimespec + 2, unix.SYS_RESTART_SYSCALL: asBefore,
+		unix.SYS_NANOSLEEP: asTimespec, unix.SYS_CLOCK_NANOSLEEP: asTimespecOfClock + 2, unix.SYS_RESTART_SYSCALL: asBefore,
 	})
 }

@@ -125,16 +125,15 @@ __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 	return found;
 }
 
-/* A wait that began earlier counts from now, without its timeout: that is in the thread's memory. */
+/* A wait that began earlier counts from now, and as one without a timeout. */
 static __always_inline void waits_already(struct task_struct *task)
 {
 	struct call *c = waits(task) ? place_of(task) : 0;
 
 	if (!c || c->since)
 		return;
-	c->until = 0;
 	c->since = bpf_ktime_get_ns();
-	if (!waits(task)) /* it has come back, perhaps before this */
+	if (!waits(task)) /* it came back in between */
 		c->since = 0;
 }
 

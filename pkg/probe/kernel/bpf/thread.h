@@ -119,14 +119,6 @@ static __always_inline __u8 texts(const struct call *c)
 	return texts_of[c->nr & (NR_MAX - 1)];
 }
 
-/* Whether a thread's sleep is a nap of Go's runtime, by its timeout: on a busy node it lasts longer. */
-static __always_inline bool naps(const struct call *c, __u64 took, __u32 tid, __u32 tgid)
-{
-	if (c->until > c->start)
-		took = c->until - c->start;
-	return c->class == CLASS_SLEEP && took < SYSMON_MAX && tid != tgid;
-}
-
 static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	__u64 took = bpf_ktime_get_ns() - c->start;
@@ -135,8 +127,6 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 	if (took < LASTED && (ret >= 0 || !texts(c)))
 		return;
 	if (p->agent && idle(c->class))
-		return;
-	if (naps(c, took, bpf_get_current_pid_tgid(), p->self.tgid))
 		return;
 	e = record(task, p, c->class, c, ret);
 	if (!e)

@@ -10,11 +10,13 @@
 #define AS_TIMESPEC 0x20
 #define AS_TIMESPEC_OF_FUTEX 0x30
 #define AS_TIMEVAL 0x40
+#define AS_TIMESPEC_OF_CLOCK 0x50
 #define AS_BEFORE 0x60 /* it continues the previous call */
 #define PLACE 0xf
 #define FUTEX_WAIT 0        /* include/uapi/linux/futex.h: relative */
 #define FUTEX_WAIT_BITSET 9 /* … absolute */
 #define FUTEX_PRIVATE_FLAG 128
+#define TIMER_ABSTIME 1 /* of clock_nanosleep (include/uapi/linux/time.h) */
 
 /* The end of a timeout that begins now; before is that of the previous call. It reads the
  * thread's memory, so the thread must be current, as it still is at sched_switch. */
@@ -37,8 +39,10 @@ static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, 
 		return 0;
 	if (how == AS_TIMEVAL)
 		return now + spec[0] * 1000000000ULL + spec[1] * 1000;
-	if (how == AS_TIMESPEC)
+	if (how == AS_TIMESPEC || (how == AS_TIMESPEC_OF_CLOCK && !(arg_in(regs, TELLS_REGS, 1) & TIMER_ABSTIME)))
 		return now + spec[0] * 1000000000ULL + spec[1];
+	if (how == AS_TIMESPEC_OF_CLOCK)
+		return 0;
 	command = arg_in(regs, TELLS_REGS, 1) & ~FUTEX_PRIVATE_FLAG;
 	if (command == FUTEX_WAIT)
 		return now + spec[0] * 1000000000ULL + spec[1];
@@ -96,6 +100,12 @@ static __always_inline __s64 outcome(const struct call *c, __u64 now)
 	return c->class == CLASS_POLL && !over;
 }
 
+/* Whether a sleep is short enough for a nap of Go's runtime; on a busy node only its timeout tells. */
+static __always_inline bool naps(const struct call *c, __u64 now)
+{
+	return c->class == CLASS_SLEEP && (c->until ? c->until : now) < c->start + SYSMON_MAX;
+}
+
 static __always_inline void comes_back(struct task_struct *task)
 {
 	__u32 tid = task->pid, tgid = task->tgid;
@@ -117,7 +127,7 @@ static __always_inline void comes_back(struct task_struct *task)
 	if (!p || (p->agent && idle(c.class)))
 		return;
 	c.until = known->until;
-	if (naps(&c, now - c.start, tid, tgid))
+	if (naps(&c, now) && tid != tgid)
 		return;
 	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, now));
 	if (!e)
@@ -135,7 +145,7 @@ static __always_inline void comes_back(struct task_struct *task)
 #define PF_FROZEN 0x10000       /* freezer of cgroup v1, until 6.0; since then a state: TASK_FROZEN */
 #define TRAP_FREEZE (1UL << 23) /* JOBCTL_TRAP_FREEZE (include/linux/sched/jobctl.h): cgroup v2; 5.2 */
 
-/* State of the task that loses the CPU; 0 if it is runnable. */
+/* State of a task; 0 if it is runnable. */
 static __always_inline unsigned int state_of(struct task_struct *task)
 {
 	struct task_struct___14 *later = (void *)task;
@@ -144,7 +154,7 @@ static __always_inline unsigned int state_of(struct task_struct *task)
 	return bpf_core_field_exists(later->__state) ? later->__state : before->state;
 }
 
-/* Whether a task that loses the CPU waits in its system call. Signals, tracers and freezers stop
+/* Whether a task waits in its system call. Signals, tracers and freezers stop
  * it on its way out of a call, whose number is still in its registers: that is no wait. */
 static __always_inline bool waits(struct task_struct *task)
 {
