@@ -46,6 +46,13 @@ func (o *observed) any(is func(event.Body) bool) bool {
 	return slices.ContainsFunc(o.events, func(e event.Event) bool { return is(e.Body) })
 }
 
+// foreign reports whether a plugin of another test or runtime was seen.
+func (o *observed) foreign() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.seen, func(c string) bool { return c != container })
+}
+
 // changes prints a protocol's requests. Interfaces are named as in `ip -o link`.
 func changes(o *observed, protocol, links string) (lines []string) {
 	names := map[string]string{"0": ""}
