@@ -90,7 +90,7 @@ The exit code is 3 if the recording or spool is incomplete.`,
 	flags.BoolVar(&o.fold, "fold-commands", false, "draw or export a series of fast, equal commands as one (default for --otlp and -o otlp if the recorded node set [trace] fold_commands)")
 	formatFlag(cmd, &o.format, "otlp")
 	flags.Lookup("output").Usage = "text or otlp (OTLP JSON, a line per setup or teardown); json is the same as otlp, with --summary a JSON summary"
-	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP endpoint (HOST:PORT, or a URL; with a path, over HTTP)")
+	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP endpoint: HOST:PORT, or a URL; a path means HTTP")
 	flags.StringVarP(&o.options, "config", "c", "", "use the thresholds of this configuration file, and with --since its spool (default with --since: "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "since", 0, "read this node's spool, from this long ago until now, such as 30m or 1d")
 	command.Formerly(cmd, "last", "since")
