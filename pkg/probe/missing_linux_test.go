@@ -61,7 +61,7 @@ func TestAFileThatIsPolledForIsSeen(t *testing.T) {
 		want := map[string]string{"indicator": "newfstatat ENOENT", "lock": "openat EEXIST"}
 		for _, m := range all[*event.Missing](o) {
 			is, known := want[filepath.Base(m.Path)]
-			if known && (m.Name+" "+m.Error != is || m.Count < 2 || uint64(m.Count) > tries || m.Start == 0) {
+			if known && (m.Name+" "+m.Error != is || m.Count < 2 || m.Count > tries || m.Start == 0) {
 				t.Errorf("%q: %+v after %d tries", way, m, tries)
 			}
 		}
