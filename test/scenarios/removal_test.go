@@ -120,9 +120,14 @@ func TestAnNRIPluginThatDelaysARemovalIsNamed(t *testing.T) {
 	} {
 		t.Run(c.act, func(t *testing.T) {
 			defer s.acting(c.act)()
-			s.add(rig.PodOptions{}, false)
-			pod := fmt.Sprintf("shop/pod-%d ", s.pods)
-			s.deleted(strings.TrimPrefix(strings.TrimSpace(pod), "shop/"))
+			s.pods++
+			name := fmt.Sprintf("pod-%d", s.pods)
+			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
+			s.call(name) // its sandbox is watched
+			harness.Check(t, s.rig.StopPod(s.ctx, id))
+			harness.Check(t, s.rig.RemovePod(s.ctx, id))
+			s.deleted(name)
+			pod := "shop/" + name + " "
 			if c.message == "" {
 				if said := lines(s.scope.LogText(), "slowly\" pod="+pod); len(said) > 0 {
 					t.Errorf("%q", said)
