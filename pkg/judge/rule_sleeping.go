@@ -32,7 +32,7 @@ func sleeping(e *evidence) *finding {
 	return f
 }
 
-// askedAgain returns the last of n connections to one address with sleeps between most.
+// askedAgain returns the last of n connections to one address with sleeps in most gaps.
 func (e *evidence) askedAgain(at int) (last *model.Connection, n int, slept time.Duration) {
 	asked := map[string][]*model.Fact{}
 	for f, c := range model.Each[*model.Connection](e.spans[at].image.Facts) {
