@@ -40,7 +40,7 @@ func (*Decoder) closed(r record) ([]event.Body, bool) {
 }
 
 func (d *Decoder) connect(r record) ([]event.Body, bool) {
-	if r.Object == 0 && r.Protocol == 0 { // it began before system calls were traced
+	if r.Object == 0 && r.Protocol == 0 { // it began before tracing
 		return nil, false
 	}
 	c := &event.Connect{

@@ -27,7 +27,7 @@ func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	return p, nil
 }
 
-// look finds earlier connections and waits. It takes 1 ms per 1,000 threads and, after a TCP connection, per 10,000
+// look finds earlier connections and waits, in 1 ms per 1,000 threads and, after a TCP connection, per 10,000
 // open files.
 func (p *past) look() error {
 	if p == nil {

@@ -157,7 +157,7 @@ func (s *Side) unload(first int) {
 	s.loaded = s.loaded[:first]
 }
 
-// How a timeout is passed (bpf/waits.h). The index of the argument is added.
+// How a timeout is passed (bpf/waits.h), plus the argument's index.
 const (
 	inMilliseconds    = 0x10
 	asTimespec        = 0x20
