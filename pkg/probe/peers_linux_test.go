@@ -353,11 +353,12 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 				})
 				accepts := all[*event.Accept](o)
 				if len(accepts) == 0 || int(accepts[len(accepts)-1].Agent.PID) != agent.Pid || accepts[len(accepts)-1].Agent.Name == "" {
-					t.Errorf("accepted: %s", printed(o, accepts))
+					t.Fatalf("accepted: %s", printed(o, accepts))
 				}
 				ran := slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "sleep" || e.Name == "true" })
-				if ran != test.followed || len(all[*event.Agent](o)) > 0 != test.followed {
-					t.Errorf("followed: %v, %d states", ran, len(all[*event.Agent](o)))
+				states := statesOf(o, accepts[len(accepts)-1].Agent.Process)
+				if ran != test.followed || len(states) > 0 != test.followed {
+					t.Errorf("followed: %v, states: %s", ran, printed(o, states))
 				}
 			})
 		}
