@@ -179,7 +179,7 @@ func TestBehindTheAgent(t *testing.T) {
 		cause: "slow_command", says: `vs-agent at .* ran vs-ctl`,
 	}, {
 		name: "rtnl", inject: standin.Injection{Point: "agent.link", Kind: "rtnl", For: soon},
-		cause: "kernel_lock", says: `vs-agent waited for kernel lock rtnl, held by vs-rtnl`,
+		cause: "kernel_lock", says: `vs-agent waited for kernel lock rtnl( \(\d times\))?, held by vs-rtnl`,
 	}, {
 		name: "agent-lock", inject: standin.Injection{Point: "agent.lock", Kind: "lock", For: soon},
 		cause: "file_lock", says: `vs-agent waited for file lock .*store\.lock`,
