@@ -19,6 +19,7 @@ import (
 type Search struct {
 	base string
 	pids func() ([]int, error)
+	max  time.Duration // of a search
 
 	mu      sync.Mutex
 	runtime int
@@ -29,7 +30,7 @@ type Search struct {
 
 // NewSearch takes the socket's path, which may be another in the runtime's mounts.
 func NewSearch(socket string) *Search {
-	return &Search{base: filepath.Base(socket), pids: procfs.All, runtime: -1}
+	return &Search{base: filepath.Base(socket), pids: procfs.All, max: 2 * time.Second, runtime: -1}
 }
 
 // List returns living ones.
@@ -67,10 +68,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 	return living, true
 }
 
-const (
-	searchMax      = 2 * time.Second
-	descriptorsMax = 1 << 12 // of a process: a pod may have a million
-)
+const descriptorsMax = 1 << 12 // of a process: a pod may have a million
 
 func (n *Search) search(others map[uint64]bool) bool {
 	n.found = nil
@@ -78,7 +76,7 @@ func (n *Search) search(others map[uint64]bool) bool {
 	pids, _ := n.pids()
 	memory := procfs.NewMemory()
 	for _, pid := range pids {
-		if time.Since(began) > searchMax {
+		if time.Since(began) > n.max {
 			return false
 		}
 		s, err := procfs.StatOf(pid)
