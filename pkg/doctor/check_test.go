@@ -148,6 +148,13 @@ func TestOneChangeOneFinding(t *testing.T) {
 			f.Runtime.Value.Plugins[0].Err = "failed to create CNI conf monitor for default: failed to create fsnotify watcher: too many open files"
 		}, Problem, []string{"io.containerd.cri.v1.runtime did not start", "sysctl -w fs.inotify.max_user_instances=8192", "restart"}},
 		{"runtime", "no file descriptor", func(f *fact.Facts) { f.Runtime.Value.Plugins[0].Err = "open /x: too many open files" }, Problem, []string{"raise LimitNOFILE"}},
+		{"runtime", "CRI is switched off", func(f *fact.Facts) {
+			f.CRI.Err, f.NRI.Value.Listening = errors.New("code = Unimplemented"), false
+		}, Problem, []string{"is switched off", "disabled_plugins"}},
+		{"runtime", "CRI is of another version", func(f *fact.Facts) {
+			f.CRI.Err = errors.New("code = Unimplemented")
+			f.Runtime.Value.Plugins = append(f.Runtime.Value.Plugins, fact.RuntimePlugin{Type: "io.containerd.grpc.v1", ID: "cri"})
+		}, Problem, []string{"its CRI does not"}},
 		{"runtime", "CRI hangs", func(f *fact.Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") }, Problem, []string{"its CRI does not", "cniscope ps"}},
 		{"runtime", "not ready", func(f *fact.Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
 		{"network-ready", "STATUS says no", func(f *fact.Facts) {

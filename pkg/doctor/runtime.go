@@ -95,17 +95,24 @@ func otherRuntimes(f *fact.Facts) []Finding {
 }
 
 func criSilent(f *fact.Facts, err error) Finding {
+	r := f.Runtime.Value
 	finding := Finding{
 		Level:    Problem,
-		Summary:  fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", f.Runtime.Value.Called()),
+		Summary:  fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", r.Called()),
 		Evidence: []string{fact.Sayf("CRI Status: %s", err)},
-		Remedy:   []string{f.Runtime.Value.Restart()},
+		Remedy:   []string{r.Restart()},
 	}
-	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
+	if strings.Contains(err.Error(), "Unimplemented") && r.Containerd() && !slices.ContainsFunc(r.Plugins, servesCRI) {
+		finding.Summary = "containerd's CRI is switched off: kubelet cannot run pods"
+		finding.Evidence = append(finding.Evidence, "containerd lists no plugin io.containerd.grpc.v1.cri")
+		finding.Remedy = []string{"take cri and io.containerd.grpc.v1.cri out of disabled_plugins in " +
+			"/etc/containerd/config.toml, then: " + r.Restart()}
+	}
+	if strings.Contains(err.Error(), "DeadlineExceeded") && r.Containerd() {
 		// go-cni holds its lock while a plugin runs; a reload waits for it.
 		finding.Evidence = append(finding.Evidence,
 			"a CNI call that hangs while the CNI directory changes blocks all others")
-		finding.Remedy = []string{"find the call that hangs: " + see(f, "cniscope ps", "calls"), f.Runtime.Value.Restart()}
+		finding.Remedy = []string{"find the call that hangs: " + see(f, "cniscope ps", "calls"), r.Restart()}
 	}
 	return withoutFolder(f, finding)
 }
@@ -126,15 +133,15 @@ func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	return finding
 }
 
+func servesCRI(p fact.RuntimePlugin) bool { return p.Type == "io.containerd.grpc.v1" && p.ID == "cri" }
+
 // needed means that pods' networks or cniscope's names depend on it.
 func needed(p fact.RuntimePlugin) bool {
 	switch p.Type {
 	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
 		return true
-	case "io.containerd.grpc.v1":
-		return p.ID == "cri"
 	}
-	return false
+	return servesCRI(p)
 }
 
 func enableNRI(r fact.Runtime) (remedy []string, off string) {
@@ -176,6 +183,8 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
 			Remedy:   append(enable, "if NRI has another socket, set [nri] socket to its path"),
 		}}, nil
+	case n.Sure && !n.Listening && f.CRI.Err != nil:
+		return nil, fact.ErrSilent
 	case n.Sure && !n.Listening:
 		return []Finding{{
 			Level: Warning, Summary: fact.Sayf("no process listens on %s's NRI socket", r.Called()),

@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,4 +45,21 @@ func TestACRIPluginThatDidNotStartIsFound(t *testing.T) {
 	if f = n.finds("runtime", doctor.Problem, "did not start", "not a directory"); strings.Contains(fmt.Sprint(f), "inotify") {
 		t.Errorf("it has the remedy of another cause: %+v", f)
 	}
+}
+
+// A containerd whose configuration switches CRI off; NRI, which CRI starts, is no finding of its own.
+func TestACRIThatIsSwitchedOffIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	n.rig.StopContainerd()
+	off := filepath.Join(n.rig.Dir(), "conf.d", "off.toml")
+	write(t, off, "disabled_plugins = ['io.containerd.grpc.v1.cri']\n")
+	harness.Check(t, n.rig.RestartBroken(n.ctx))
+	n.finds("runtime", doctor.Problem, "CRI is switched off", "Unimplemented", "disabled_plugins", "systemctl restart containerd")
+	if found := of(n.examine(), "nri"); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+	n.rig.StopContainerd()
+	harness.Check(t, os.Remove(off))
+	harness.Check(t, n.rig.RestartContainerd(n.ctx))
+	n.silent("runtime")
 }
