@@ -46,6 +46,15 @@ func mute(call *model.Call) *model.Image {
 	return last
 }
 
+func bare(call *model.Call) *model.Image {
+	last := call.Runs[len(call.Runs)-1]
+	r := result(last)
+	if r == nil || Fails(last) || len(r.Interfaces) == 0 || len(r.IPs) > 0 || call.Undone-call.End > int64(time.Second) {
+		return nil
+	}
+	return last
+}
+
 // Describe says how an image failed, with its error message.
 func Describe(im *model.Image) string {
 	name := commandOf(im)

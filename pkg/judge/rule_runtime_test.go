@@ -37,6 +37,17 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			op: but(add(with(plugin("bridge", 0, 60), wrote("")), plugin("mesh", 60, 70)), removed), cause: CauseFailed,
 			says: `^plugin mesh exited 0, but no result was seen, and the runtime removed the network$`, remedy: `^have plugin mesh, and each command that it runs, write nothing but its result`,
 		},
+		"after a result without an address": {
+			op: but(add(plugin("bridge", 0, 60), with(plugin("tuning", 60, 70), resulted())), removed), cause: CauseFailed,
+			says: `^the result of plugin tuning has no IP address, and the runtime removed the network$`, remedy: `^set ipam in the CNI configuration`,
+		},
+		"control: its result has one": {
+			op: but(add(with(plugin("bridge", 0, 60), resulted("10.1.2.3/24"))), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
+		},
+		"control: long after a result without an address": {
+			op:    but(add(with(plugin("bridge", 0, 60), resulted())), func(c *model.Call) { c.Undone = c.End + 1500*ms }),
+			cause: CauseRuntime, says: `^every plugin succeeded`,
+		},
 		"control: no result was seen": {
 			op: but(add(plugin("bridge", 0, 60), plugin("mesh", 60, 70)), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
 		},
@@ -45,4 +56,10 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			cause: CauseFailed, says: `^plugin bridge exited 1$`,
 		},
 	})
+}
+
+func resulted(ips ...string) func(*model.Image) {
+	return func(im *model.Image) {
+		im.Run.Result = &event.Result{CNIVersion: "1.0.0", Interfaces: []string{"eth0"}, IPs: ips}
+	}
 }

@@ -165,6 +165,9 @@ func (e *evidence) failure() *Verdict {
 	case k != nil:
 		v.Remedy, v.Report = k.Remedy, k.Report
 		e.found(v)
+	case bare(e.call) == e.Failed:
+		v.Remedy, v.Report = "set ipam in the CNI configuration of the plugin that makes the pod's interface: the runtime "+
+			"needs an IP address", "containerd/containerd#2540"
 	case !e.Failed.Failed():
 		v.Remedy = fmt.Sprintf("have plugin %s, and each command that it runs, write nothing but its result to standard "+
 			"output: prevResult if it changes nothing, no log lines", e.Failed.Run.Plugin)
