@@ -21,6 +21,13 @@ func ofInterfacePlugins() []KnownFailure {
 				`add IP address to "cni0": file exists`,
 		},
 		{
+			"", `could not set bridge's mac: invalid argument`,
+			"fix the failure of the ADD before, which left the bridge without a MAC address; a later ADD succeeds, so delete " +
+				"the pod if the kubelet does not retry (kubectl delete pod)",
+			"ip -br link show type bridge", "", "", "containernetworking/plugins#620",
+			"failed to set bridge addr: could not set bridge's mac: invalid argument",
+		},
+		{
 			"", `already exists but is not a bridge`,
 			"set another bridge name in the CNI configuration: that interface is of another kind",
 			"ip -d link show cni0", event.FoundMaster, "cni0", "", `failed to create bridge "cni0": "cni0" already exists but is not a bridge`,
@@ -145,6 +152,12 @@ func ofInterfacePlugins() []KnownFailure {
 func ofAddressPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
+			"", `no IP ranges specified|invalid CIDR address: ?$`,
+			"set the subnet or range of ipam in the CNI configuration; if an agent writes the file (kube-router), give the " +
+				"node a podCIDR (--allocate-node-cidrs and --cluster-cidr of kube-controller-manager), then restart the agent",
+			"kubectl get node NODE -o jsonpath='{.spec.podCIDRs}'", "", "", "k0sproject/k0s#6939", "no IP ranges specified",
+		},
+		{
 			"", `no IP addresses available in range set`,
 			"run cniscope doctor: its check leaked-leases prints the command that frees stale leases; if no lease is stale, give the network a range larger than the kubelet's maxPods",
 			"ls /var/lib/cni/networks/NETWORK; crictl pods -q", event.FoundLeases, "", "k3s-io/k3s#4682", "failed to allocate for range 0: no IP addresses available in range set: 10.42.2.1-10.42.2.254",
@@ -215,6 +228,12 @@ func ofAddressPlugins() []KnownFailure {
 func ofChainedPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
+			"", `\bdel(ete)? rule\b.* table (?P<TABLE>\d+): no such file or directory`,
+			"run ip rule add table TABLE, so that the next DEL finds the rule that it deletes; upgrade the plugin, whose DEL " +
+				"must not fail if its rule is gone",
+			"ip rule show", "", "", "spidernet-io/cni-plugins#47", "failed to del rule table 500: no such file or directory",
+		},
+		{
 			"", `"ip6?tables": executable file not found`,
 			"install iptables on the node, into a directory of the container runtime's PATH (systemctl show -p Environment containerd)",
 			"command -v iptables", "", "", "danm-cni/danm#66", `failed to locate iptables: exec: "iptables": executable file not found in $PATH`,
@@ -239,6 +258,13 @@ func ofChainedPlugins() []KnownFailure {
 			"", `table .(?P<TABLE>\w+). is incompatible, use 'nft' tool`,
 			"move the rules that nft itself wrote out of table ip TABLE into a table of another name; nft list table ip TABLE shows them",
 			"nft list tables", "", "", "podman-container-tools/podman#5446", "failed to list chains: running [/usr/sbin/iptables -t nat -S --wait]: exit status 1: iptables v1.8.4 (nf_tables): table `nat' is incompatible, use 'nft' tool.",
+		},
+		{
+			"", `-j MARK .*unknown option`,
+			"load the module: modprobe xt_mark; a kernel of your own needs CONFIG_NETFILTER_XT_MARK",
+			"modinfo xt_mark", event.FoundModule, "xt_mark", "gokrazy/kernel#426", "running [/usr/sbin/iptables -t nat -C " +
+				"CNI-HOSTPORT-SETMARK -j MARK --set-xmark 0x2000/0x2000 --wait]: exit status 2: iptables v1.8.7 (nf_tables): " +
+				`unknown option "--set-xmark"`,
 		},
 		{
 			"", `Extension (?P<EXTENSION>\w+) revision .* not supported, missing kernel module`,
@@ -448,6 +474,13 @@ func ofCalls() []KnownFailure {
 func ofNodes() []KnownFailure {
 	return []KnownFailure{
 		{
+			"", `open (\S*/)?(?P<PROGRAM>[^/\s:]+): text file busy`,
+			"run pgrep -a PROGRAM on the node, and kill the processes that hang: a program cannot be overwritten while it " +
+				"runs",
+			"fuser -v /opt/cni/bin/PROGRAM", "", "", "projectcalico/calico#8932", "open " +
+				"/host/opt/cni/bin/portmap: text file busy",
+		},
+		{
 			"", `((inotify|fsnotify)\w*[^:]*|\bwatch(er|ing)? [^:]*|\bwatcher): no space left on device`,
 			"run sysctl -w fs.inotify.max_user_watches=524288 and set it in /etc/sysctl.d, too: the file watches of " +
 				"the user are used up, no disk is full",
@@ -622,6 +655,13 @@ func ofAPIServers() []KnownFailure {
 			"restart istio-cni-node on this node, which writes a new token to its kubeconfig: kubectl delete pod -A " +
 				"-l k8s-app=istio-cni-node --field-selector spec.nodeName=NODE",
 			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-istio-cni-kubeconfig", "", "", "istio/istio#54303",
+			"Unauthorized",
+		},
+		{
+			"linkerd-cni", `\bUnauthorized$`,
+			"take linkerd-cni out of the CNI configuration, then run kubectl delete pod -A -l k8s-app=linkerd-cni " +
+				"--field-selector spec.nodeName=NODE: its next pod, which cannot start before, adds it with a new token",
+			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-linkerd-cni-kubeconfig", "", "", "linkerd/linkerd2#12573",
 			"Unauthorized",
 		},
 		{
@@ -840,6 +880,12 @@ func ofDelegators() []KnownFailure {
 			"ls -l /etc/cni/multus/net.d; kubectl get network-attachment-definitions -A", "", "",
 			"k8snetworkplumbingwg/multus-cni#641", "GetNetworkDelegates: failed getting the delegate: GetCNIConfig: " +
 				"err in GetCNIConfigFromFile: No networks found in /etc/cni/multus/net.d",
+		},
+		{
+			"", `network-attachment-definition \(\) in namespace`,
+			"fix the pod's annotation k8s.v1.cni.cncf.io/networks, in which a name is empty, such as after a last comma",
+			"kubectl get pod POD -o yaml", "", "", "k8snetworkplumbingwg/multus-cni#1195", "cannot find a " +
+				"network-attachment-definition () in namespace (shop): resource name may not be empty",
 		},
 		{
 			"", `cannot find a network-attachment-definition`,

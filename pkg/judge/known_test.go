@@ -96,7 +96,7 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 func TestKnownFailuresLeaveWhole(t *testing.T) {
 	foreign := regexp.MustCompile(
 		`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|webhook|\?timeout=\w+|: ` +
-			`1021994$|30\.000000|"kernel\.shmmax"|ffffff00`)
+			`1021994$|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
 	for _, k := range KnownFailures() {
 		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
 			!strings.Contains(k.Example, "the kernel refused") {
@@ -270,6 +270,13 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
+		// Alike in their last words
+		{"host-local", "invalid CIDR address: 10.1.0.1", ""},
+		{"portmap", `running [iptables -t nat -A X -j MASQUERADE --random-fully]: exit status 2: iptables v1.8.7: unknown option "--random-fully"`, ""},
+		{"calico", "fork/exec /opt/cni/bin/portmap: text file busy", ""},
+		{"contiv", "Unauthorized", ""},
+		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): not found", "add the NetworkAttachmentDefinition"},
+		{"router", "failed to add rule table 500: no such file or directory", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
 		{"multus-shim", `error adding container to network "tuning": open /proc/sys/net/core/nothing: no such file or directory`, ""},

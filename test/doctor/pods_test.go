@@ -78,6 +78,29 @@ func TestAnAgentThatRefusesTheNode(t *testing.T) {
 	}
 }
 
+// An installer that cannot overwrite a plugin which runs names that process; one whose disk is full does not.
+func TestAnInstallerThatCannotOverwriteAPlugin(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	file := filepath.Join(n.rig.CNIBinDir(), "portmap")
+	harness.Check(t, os.Remove(file))
+	n.run("cp", "/bin/sleep", file)
+	n.start("portmap", file, "600")
+	installs := func(n *node, name, script string) {
+		n.container("kube-system", name, &cri.ContainerConfig{
+			Metadata: &cri.ContainerMetadata{Name: "install-cni", Attempt: 4}, Command: shell(script),
+			Mounts: []*cri.Mount{{HostPath: n.rig.CNIBinDir(), ContainerPath: "/host/opt/cni/bin"}},
+		})
+	}
+	installs(n, "calico-node-a", `exec 2>&1; dd if=/bin/true of=/host/opt/cni/bin/portmap conv=notrunc status=none ||
+		echo 'level=error msg="Failed to install" error="open /host/opt/cni/bin/portmap: text file busy"'; exit 1`)
+	n.finds("network-pods", doctor.Problem, "calico-node-a", "portmap: text file busy", "pgrep -a portmap")
+	twin := newNode(t, rig.Options{Networks: []rig.Network{}})
+	installs(twin, "calico-node-b", `echo 'level=error msg="Failed to install" error="open /host/opt/cni/bin/portmap: no space left on device"'; exit 1`)
+	if f := twin.finds("network-pods", doctor.Problem, "no space left"); strings.Contains(strings.Join(f.Remedy, ""), "pgrep") {
+		t.Errorf("%q", f.Remedy)
+	}
+}
+
 func TestALongLastLineIsCut(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{

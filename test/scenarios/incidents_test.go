@@ -34,7 +34,7 @@ const (
 
 // reporters are names under which this program is a chained plugin that does what its configuration's key "does" names.
 func reporters() []string {
-	return []string{"calico", "multus", "cilium-cni", "flannel", "ovn-k8s-cni-overlay", "antrea-cni", "contiv", "weave-net"}
+	return []string{"calico", "multus", "cilium-cni", "flannel", "ovn-k8s-cni-overlay", "antrea-cni", "contiv", "weave-net", "linkerd-cni"}
 }
 
 // reports is the main of a reporter.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,7 +179,7 @@ func TestMoreIncidents(t *testing.T) {
 	harness.Root(t)
 	s := incidentRig(t)
 	s.record()
-	for i, c := range append(moreReports(), unseen()...) {
+	for i, c := range slices.Concat(moreReports(), unseen(), furtherReports()) {
 		t.Run(c.id, func(t *testing.T) {
 			s := *s
 			s.T, s.prefix, s.pods = t, c.id, 100*i
