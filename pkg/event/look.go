@@ -161,6 +161,7 @@ const (
 	FoundLeases FoundKind = "leases"
 	FoundModule FoundKind = "module"
 	FoundToken  FoundKind = "token"
+	FoundImage  FoundKind = "image"
 
 	FoundProcess FoundKind = "process"
 )

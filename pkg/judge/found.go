@@ -15,6 +15,9 @@ import (
 func Wants(op *model.Operation) (*model.Call, *event.Want) {
 	for _, call := range op.Calls {
 		failed := failedRun(call)
+		if failed == nil && call.Undone != 0 && call.Broken == nil && mute(call) == nil && bare(call) == nil {
+			return call, &event.Want{Kind: event.FoundImage}
+		}
 		var k *KnownFailure
 		if failed != nil {
 			k = known(failed)
@@ -56,6 +59,8 @@ func (e *evidence) found(v *Verdict) {
 		master(v, f)
 	case event.FoundLeases:
 		leases(v, f)
+	case event.FoundImage:
+		sandboxImage(v, f)
 	case event.FoundModule:
 		module(v, f)
 	case event.FoundToken:
@@ -158,6 +163,15 @@ func leases(v *Verdict, f *event.Found) {
 		v.Remedy = "run cniscope doctor: leaked-leases has the command that frees the stale leases"
 	case f.Leased > 0:
 		v.Remedy = fmt.Sprintf("give network %s a range larger than the kubelet's maxPods: no lease is stale", f.Name)
+	}
+}
+
+func sandboxImage(v *Verdict, f *event.Found) {
+	if f.Absent {
+		v.Says += "; the node lacks the runtime's sandbox image: no image is pinned"
+		v.Remedy = "run ctr -n k8s.io images import with a file of the sandbox image that journalctl -u containerd names; " +
+			"or set sandbox in [plugins.'io.containerd.cri.v1.images'.pinned_images] to an image that the node has or can pull"
+		v.Report = "rootless-containers/usernetes#240"
 	}
 }
 

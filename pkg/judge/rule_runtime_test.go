@@ -24,6 +24,14 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			says:   `^every plugin succeeded, but the runtime removed the network 40ms later, before the sandbox ran$`,
 			remedy: `^run kubectl describe pod, or journalctl -u containerd`,
 		},
+		"for want of the sandbox image": {
+			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { removed(c); c.Found = &event.Found{Kind: event.FoundImage, Absent: true} }), cause: CauseRuntime,
+			says: `before the sandbox ran; the node lacks the runtime's sandbox image: no image is pinned$`, remedy: `^run ctr -n k8s.io images import`,
+		},
+		"control: it has that image": {
+			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { removed(c); c.Found = &event.Found{Kind: event.FoundImage} }), cause: CauseRuntime,
+			says: `before the sandbox ran$`, remedy: `^run kubectl describe pod`,
+		},
 		"after its OCI runtime failed": {
 			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { c.Undone, c.Broken = c.End+340*ms, []model.Step{broken} }), cause: CauseOCIRuntime,
 			says:   `^every plugin succeeded, but the runtime removed the network 340ms later, before the sandbox ran; runc create exited 1$`,

@@ -192,6 +192,7 @@ func (e *evidence) afterThePlugins() *Verdict {
 	if broken := failedStart(start, &Started{Parts: startParts(start)}); broken != nil {
 		v.Cause, v.Says, v.Remedy = broken.Cause, v.Says+"; "+broken.Says, broken.Remedy
 	}
+	e.found(v)
 	return v
 }
 

@@ -4,8 +4,11 @@ package scenarios
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -76,4 +79,25 @@ func TestADELWhoseRuleIsGone(t *testing.T) {
 	command, _, _ := strings.Cut(strings.TrimPrefix(do, "run "), ",")
 	s.run(strings.Fields(command)...)
 	harness.Check(t, s.rig.StopPod(s.ctx, id))
+}
+
+// A sandbox image that the node lacks and cannot pull is named, but not if another step of the sandbox fails.
+func TestANodeWithoutItsSandboxImage(t *testing.T) {
+	const image = "version = 3\n[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = \"127.0.6.1:1/pause:3.5\"\n"
+	for _, lacks := range []bool{true, false} {
+		t.Run(strconv.FormatBool(lacks), func(t *testing.T) {
+			o, profile := rig.Options{DropIns: map[string]string{"pause.toml": image}}, (*cri.SecurityProfile)(nil)
+			if !lacks {
+				o, profile = rig.Options{}, &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Localhost, LocalhostRef: "/nowhere"}
+			}
+			s := set(t, o, slowly)
+			s.network("pods", rig.Bridge())
+			call := s.add(rig.PodOptions{Config: func(c *cri.PodSandboxConfig) { c.Linux.SecurityContext.Seccomp = profile }}, true)
+			verdict, do := call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
+			if lacks != strings.Contains(verdict, "lacks the runtime's sandbox image") || lacks != strings.Contains(do, "images import") ||
+				!strings.Contains(verdict, "every plugin succeeded") {
+				t.Errorf("%s\n → %s", verdict, do)
+			}
+		})
+	}
 }

@@ -56,7 +56,10 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 		lookIntoFolder(f)
-		if w.Kind == event.FoundLeases {
+		switch w.Kind {
+		case event.FoundImage:
+			found.Absent, f.Held.Err = noSandboxImage(ctx, conn, f.Runtime.Value)
+		case event.FoundLeases:
 			f.Held.Value, f.Held.Err = held(ctx, f, conn, client)
 		}
 	})
@@ -64,6 +67,8 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 	switch w.Kind {
 	case event.FoundLeases:
 		return leases(f, w.Network), f.Held.Err
+	case event.FoundImage:
+		return found, f.Held.Err
 	case event.FoundToken:
 		return token(sees, kubeconfig(f.CRI.Value.Loaded, w))
 	}
@@ -75,6 +80,14 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 		return event.Found{}, errUnnamed
 	}
 	return found, attached(sees, &found)
+}
+
+func noSandboxImage(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (bool, error) {
+	if !r.Containerd() || strings.TrimPrefix(r.Version, "v") < "2" {
+		return false, nil
+	}
+	all, err := cri.NewImageServiceClient(conn).ListImages(ctx, &cri.ListImagesRequest{})
+	return err == nil && !slices.ContainsFunc(all.GetImages(), (*cri.Image).GetPinned), err
 }
 
 func absent(ctx context.Context, name string) (bool, error) {
