@@ -52,10 +52,6 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 		"control: its result has one": {
 			op: but(add(with(plugin("bridge", 0, 60), resulted("10.1.2.3/24"))), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
 		},
-		"control: long after a result without an address": {
-			op:    but(add(with(plugin("bridge", 0, 60), resulted())), func(c *model.Call) { c.Undone = c.End + 1500*ms }),
-			cause: CauseRuntime, says: `^every plugin succeeded`,
-		},
 		"control: no result was seen": {
 			op: but(add(plugin("bridge", 0, 60), plugin("mesh", 60, 70)), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
 		},
