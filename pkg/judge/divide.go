@@ -44,6 +44,7 @@ func starvation(s *span, waits []wait) time.Duration {
 			free += w.own
 		}
 	}
+	s.free = free
 	return time.Duration(min(s.image.RunDelay, free))
 }
 

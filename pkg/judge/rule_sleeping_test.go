@@ -16,7 +16,11 @@ func TestSleeping(t *testing.T) {
 	}
 	sleeps := []func(*model.Image){slept(from(13, 200)), slept(from(203, 480))}
 	rulings(t, map[string]ruling{
-		"a plugin polls": {op: add(seen(plugin("p", 0, 500), slept(from(10, 480)))), cause: CauseSleep, says: `^470ms of 500ms: plugin p slept$`},
+		"a plugin polls": {op: add(seen(plugin("p", 0, 500), slept(from(10, 480)))), cause: CauseSleep, says: `^470ms of 500ms: plugin p slept$`, remedy: `^shorten the plugin's poll`},
+		"a plugin polls until the runtime kills it": {
+			op: add(with(seen(plugin("p", 0, 500), slept(from(10, 480))), func(im *model.Image) { im.Signal = "SIGKILL" })), cause: CauseSleep,
+			says: `plugin p slept; then plugin p was killed$`, remedy: `^read plugin p's log of that time`,
+		},
 		"a plugin asks an agent again": {
 			op: add(seen(plugin("p", 0, 500), append(asks(10, 201, 481), sleeps...)...)), cause: CauseSleep,
 			says: `^464ms of 500ms: plugin p slept between its 3 requests of /run/a.sock$`, remedy: `^read the log of the program that listens at /run/a.sock`,

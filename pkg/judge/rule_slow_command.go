@@ -55,11 +55,15 @@ func (p *program) remedy() string {
 	case p.inner:
 		return fmt.Sprintf("remove the command sleep from %s", p.name)
 	}
-	line := strings.Join(append([]string{"strace -f -r", p.name}, p.slowest.Args...), " ")
-	if n := p.slowest.Hidden; n > 0 {
+	return fmt.Sprintf("run strace -f -r %s: the longest gap is the step to speed up or remove", commandLine(p.slowest))
+}
+
+func commandLine(im *model.Image) string {
+	line := strings.Join(append([]string{im.Name}, im.Args...), " ")
+	if n := im.Hidden; n > 0 {
 		line += fmt.Sprintf(" with its %s ([probe] arguments = \"all\" shows them)", hidden(n))
 	}
-	return fmt.Sprintf("run %s: the longest gap is the step to speed up or remove", line)
+	return line
 }
 
 // short is more than a run of iptables computes for a table of 1,000 rules.

@@ -43,7 +43,7 @@ func (e *evidence) computes() bool {
 	plugins := map[string]time.Duration{}
 	for i := range e.spans {
 		if s := &e.spans[i]; s.image.Run != nil && !s.candidate {
-			plugins[s.plugin] += time.Duration(min(s.image.CPU, s.own))
+			plugins[s.plugin] += time.Duration(min(s.image.CPU, s.free))
 		}
 	}
 	most := slices.Max(append(slices.Collect(maps.Values(plugins)), 0))

@@ -57,6 +57,12 @@ func TestStarved(t *testing.T) {
 		"a plugin computes, on a busy machine": {
 			op: add(with(with(seen(plugin("p", 0, 1000)), cpu(300)), delayed(690))), cause: CausePlugin,
 		},
+		"a plugin computes beside its sleeping threads, on a busy machine": {
+			op: add(with(with(seen(plugin("p", 0, 1000), slept(from(0, 990))), cpu(300)), delayed(690))), cause: CausePlugin,
+		},
+		"control: a plugin sleeps, and hardly computes, on a busy machine": {
+			op: add(with(with(seen(plugin("p", 0, 1000), slept(from(0, 990))), cpu(30)), delayed(690))), cause: CauseStarved,
+		},
 		"control: the commands are fast on a machine that is not busy": {
 			op:    add(with(seen(plugin("portmap", 0, 1000, longTable(10, 500, 40, 450), longTable(500, 990, 40, 450))), delayed(5))),
 			cause: CauseStarved, remedy: `load`,

@@ -45,9 +45,9 @@ func ofService(c *model.Connection, plugin string) string {
 		return fmt.Sprintf("start the DNS server at %s, or set another nameserver in this node's /etc/resolv.conf, until "+
 			"dig @%s -p 53 . answers on this node", c.Address, host)
 	case port == 2379 || port == 4001:
-		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with the client's certificates, and fix what it "+
-			"reports (a member that is down, no leader, a slow disk); if it gets no answer, restart etcd or the proxy "+
-			"that listens there", c.Address)
+		return fmt.Sprintf("run etcdctl --endpoints=%s endpoint health with client certificates, and fix what it "+
+			"reports (no leader, a slow disk); if it gets no answer, fix the way there if ping %s fails, else restart etcd "+
+			"or the proxy that listens there", c.Address, host)
 	case port == 67 || port == 547:
 		return fmt.Sprintf("start the DHCP server or relay at %s; if it runs, read its log of that time: it may have no "+
 			"free lease for this network", host)

@@ -15,7 +15,7 @@ import (
 func rules() []rule {
 	return []rule{
 		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended,
-		iptablesRetry, polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
+		iptablesRetry, polledFile, retriedCommand, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
 		networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
 	}
 }
