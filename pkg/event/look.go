@@ -69,6 +69,7 @@ type Tries struct {
 	SYNs       uint64 `json:"syns,omitempty"`       // repeated, and answers to them (TCPSynRetrans)
 	Unroutable uint64 `json:"unroutable,omitempty"` // OutNoRoutes
 	Unreached  uint64 `json:"unreached,omitempty"`  // InDestUnreachs, from ICMP
+	Unresolved uint64 `json:"unresolved,omitempty"` // without a neighbor's answer
 	Asked      uint64 `json:"asked,omitempty"`      // UDP datagrams sent
 	Answered   uint64 `json:"answered,omitempty"`   // UDP datagrams received
 	// Silent are neighbors without an ARP answer; no file has IPv6's.
@@ -76,12 +77,14 @@ type Tries struct {
 }
 
 // Unanswered reports whether packets had no answer.
-func (t *Tries) Unanswered() bool { return t != nil && (t.SYNs > 0 || t.Asked > t.Answered) }
+func (t *Tries) Unanswered() bool {
+	return t != nil && (t.SYNs > 0 || t.Asked > t.Answered || t.Unresolved > 0)
+}
 
 // ObstacleKind is the kind of an Obstacle.
 type ObstacleKind string
 
-// Kinds of obstacles. Those of one pod are lost things of its ADD, or a changed MAC address.
+// Kinds of obstacles.
 const (
 	ObstacleSwitch ObstacleKind = "switch" // a sysctl of forwarding is 0
 	ObstacleTable  ObstacleKind = "table"  // a kernel table is full
@@ -90,15 +93,17 @@ const (
 	ObstacleRoute    ObstacleKind = "route"    // a route, or a rule of routing
 	ObstacleFilter   ObstacleKind = "filter"   // a packet filter's chain
 	ObstacleNeighbor ObstacleKind = "neighbor" // a permanent neighbor entry
+	ObstacleReused   ObstacleKind = "reused"   // of an earlier pod
+	ObstacleProxy    ObstacleKind = "proxy"    // proxy ARP
 	ObstacleGone     ObstacleKind = "gone"     // an address, or a port of a bridge
 )
 
 // Obstacle is a state of the node in which packets of pods are dropped.
 type Obstacle struct {
 	Kind ObstacleKind `json:"kind"`
-	// Name is a sysctl, a table, a chain, or the pod's thing; for ObstacleNeighbor a clause.
+	// Name is a sysctl, a table, a chain, or the pod's thing; for neighbors and proxies a clause.
 	Name string `json:"name"`
-	// Option is the sysctl of a table's limit.
+	// Option is a sysctl, or ip neigh's entry.
 	Option string `json:"option,omitempty"`
 	Used   int    `json:"used,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
@@ -133,7 +138,10 @@ func Gone(thing string) Obstacle {
 
 // OfPod reports whether the obstacle concerns one pod.
 func (o Obstacle) OfPod() bool {
-	return slices.Contains([]ObstacleKind{ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone}, o.Kind)
+	return slices.Contains([]ObstacleKind{
+		ObstacleRoute, ObstacleFilter, ObstacleNeighbor, ObstacleGone,
+		ObstacleReused, ObstacleProxy,
+	}, o.Kind)
 }
 
 // Certain reports whether no packet of its families gets past the obstacle.

@@ -264,13 +264,15 @@ const silentMax = 4
 // Parse reads /proc/PID/net/snmp, netstat and arp; missing counters are 0.
 func Parse(snmp, netstat, arp string) *event.Tries {
 	count := counters(snmp + "\n" + netstat)
+	own := min(count["Icmp InDestUnreachs"], count["Icmp OutDestUnreachs"]) // to itself
 	t := &event.Tries{
 		Opened: count["Tcp ActiveOpens"], Failed: count["Tcp AttemptFails"], SYNs: count["TcpExt TCPSynRetrans"],
-		Unroutable: count["Ip OutNoRoutes"], Unreached: count["Icmp InDestUnreachs"],
-		Asked: count["Udp OutDatagrams"], Answered: count["Udp InDatagrams"],
+		Unroutable: count["Ip OutNoRoutes"], Unreached: count["Icmp InDestUnreachs"] - own,
+		Unresolved: own - min(own, count["Udp NoPorts"]),
+		Asked:      count["Udp OutDatagrams"], Answered: count["Udp InDatagrams"],
 	}
 	for line := range strings.Lines(arp) {
-		// IP address, HW type, Flags, HW address, Mask, Device. Flag 2, ATF_COM: the address is known.
+		// Flag 2, ATF_COM: the address is known.
 		f := strings.Fields(line)
 		if len(f) != 6 || !strings.HasPrefix(f[2], "0x") || len(t.Silent) >= silentMax {
 			continue

@@ -21,7 +21,7 @@ const (
 	LatePolicy      LateCause = "policy"     // a FORWARD chain drops
 	LateTable       LateCause = "table_full" // a kernel table
 	LateGone        LateCause = "gone"       // what the ADD set
-	LateNeighbor    LateCause = "neighbor"   // a permanent entry with an old MAC address
+	LateNeighbor    LateCause = "neighbor"   // an entry with an old MAC address
 	LateFilter      LateCause = "filter"
 	LateRPFilter    LateCause = "rp_filter"
 	LateBlackhole   LateCause = "blackhole"
@@ -39,8 +39,6 @@ const (
 )
 
 // Connected explains a late first connection; nil without an explanation.
-//
-// The counters cover the network namespace since its creation.
 func Connected(c model.Connected) *Verdict {
 	if !c.Late || c.Tries == nil && len(c.Drops) == 0 && !slices.ContainsFunc(c.Obstacles, event.Obstacle.OfPod) {
 		return nil
@@ -93,7 +91,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	}
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
-		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0:
+		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0 || c.Tries.Unresolved > 0 && c.Tries.SYNs == 0:
 		case !slices.ContainsFunc(families(c), o.Stops):
 		case !o.Certain() && o.Chain.Handle > 0: // as firewalld's last rule
 		case found == nil, o.Certain() && !found.Certain():
@@ -128,8 +126,10 @@ func obstacleCause(k event.ObstacleKind) LateCause {
 		return LateForwarding
 	case event.ObstacleTable:
 		return LateTable
-	case event.ObstacleNeighbor:
+	case event.ObstacleNeighbor, event.ObstacleReused:
 		return LateNeighbor
+	case event.ObstacleProxy:
+		return LateNoNeighbour
 	case event.ObstacleRoute, event.ObstacleFilter, event.ObstacleGone:
 		return LateGone
 	}
@@ -146,6 +146,8 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 		}
 	}
 	add(LateNoNeighbour, len(t.Silent) > 0, "%s did not answer ARP", strings.Join(t.Silent, ", "))
+	add(LateNoNeighbour, t.Unresolved > 0 && len(t.Silent) == 0,
+		"no neighbor, such as the gateway, answered ARP for %s", packets(t.Unresolved))
 	add(LateNoRoute, t.Unroutable > 0, "the pod had no route for %d packets", t.Unroutable)
 	add(LateUnreachable, t.Unreached > 0,
 		"ICMP reported %d times that a destination is unreachable: a policy rejects it, or a router has no route",
@@ -156,8 +158,9 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 		perhaps = ""
 	}
 	add(LateUnanswered, t.SYNs > 0, "the kernel repeated a SYN %d times without an answer%s", t.SYNs, perhaps)
-	add(LateNoListener, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0,
-		"%d attempts failed at once: no process listened there", t.Failed)
+	refused := t.Failed - min(t.Failed, t.Unresolved+t.Unreached)
+	add(LateNoListener, refused > 0 && t.SYNs == 0 && len(t.Silent) == 0,
+		"%d attempts failed at once: no process listened there", refused)
 	add(LateNoReply, t.Asked > t.Answered,
 		"%d of %d UDP datagrams, such as DNS queries, had no answer", t.Asked-min(t.Answered, t.Asked), t.Asked)
 	add(LateNotTried, len(all) == 0 && t.Opened <= 1 && !explained,

@@ -29,6 +29,18 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 			[]event.Obstacle{off},
 			LateNoNeighbour, "10.22.0.9 did not answer ARP; the kernel repeated a SYN 1 times", "",
 		},
+		"its own kernel said so": {event.Tries{Opened: 1, Failed: 1, Unresolved: 1}, []event.Obstacle{off, policy(0)}, LateNoNeighbour, "no neighbor, such as the gateway, answered ARP for 1 packet", ""},
+		"proxy ARP is off": {
+			event.Tries{Unresolved: 2},
+			[]event.Obstacle{{Kind: event.ObstacleProxy, Name: "it is 0", Option: "net/ipv4/conf/v0/proxy_arp"}},
+			LateNoNeighbour, "it is 0; no neighbor, such as the gateway, answered ARP for 2 packets", "sysctl -w net/ipv4/conf/v0/proxy_arp=1",
+		},
+		"proxy ARP without a route": {event.Tries{}, []event.Obstacle{{Kind: event.ObstacleProxy, Name: "no route"}}, LateNoNeighbour, "no route", "ip route add default"},
+		"the address of an earlier pod": {
+			event.Tries{},
+			[]event.Obstacle{{Kind: event.ObstacleReused, Name: "it has another", Option: "10.22.0.5 dev cni0"}},
+			LateNeighbor, "it has another", "ip neigh del 10.22.0.5 dev cni0",
+		},
 		"no route":              {event.Tries{Unroutable: 2}, nil, LateNoRoute, "the pod had no route for 2 packets", ""},
 		"a policy that rejects": {event.Tries{Opened: 3, Unreached: 2, Failed: 2}, nil, LateUnreachable, "ICMP reported 2 times", ""},
 		"a policy elsewhere":    {blocked, nil, LateUnanswered, "the kernel repeated a SYN 4 times without an answer: a policy may drop it", ""},

@@ -35,8 +35,7 @@ func divide(call *model.Call, c *Call) *evidence {
 	return e
 }
 
-// starvation bounds an image's wait for a CPU while innermost: threads wait side by side, also beside one that waits
-// for a lock.
+// starvation bounds an image's wait for a CPU while innermost; threads wait side by side.
 func starvation(s *span, waits []wait) time.Duration {
 	free := s.own
 	for i := range waits {

@@ -38,7 +38,7 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	return sum, largest
 }
 
-// The returned finding names the largest part of some kinds; it is nil if there is none.
+// mostly names the largest part of some kinds, or returns nil.
 func (e *evidence) mostly(cause Cause, remedy string, kinds ...PartKind) *finding {
 	time, most := e.of(kinds...)
 	if most == nil {

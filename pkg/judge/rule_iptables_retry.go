@@ -86,8 +86,7 @@ func (p pauses) String() string {
 	return fmt.Sprintf("%s of about %s", count(p.n, "wait"), text.Round(p.time/time.Duration(p.n)))
 }
 
-// iptablesAgain sums the pauses after exit code resource: locked may be a taken lock; refused is the nft backend,
-// which has no lock.
+// iptablesAgain sums pauses after exit code resource: locked by a lock, refused by nft, which has none.
 func (e *evidence) iptablesAgain() (locked, refused pauses) {
 	for i := range e.spans {
 		if e.spans[i].agent != nil {

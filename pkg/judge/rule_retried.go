@@ -8,12 +8,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// retriedCommand: a plugin slept after each failure of a command, and ran it again.
+// retriedCommand: a plugin slept after each failure of a command.
 func retriedCommand(e *evidence) (f *finding) {
 	for i := range e.spans {
 		s := &e.spans[i]
 		if s.agent != nil || s.candidate {
-			continue // an agent's runs may be for several calls
+			continue
 		}
 		last, all := map[string]*model.Image{}, map[string]*pauses{}
 		for _, im := range s.image.Children {
@@ -28,7 +28,10 @@ func retriedCommand(e *evidence) (f *finding) {
 			}
 			last[key] = im
 		}
-		for _, p := range all {
+		for key, p := range all {
+			if d := e.napped(i, last[key].End, s.end); p.n > 1 && last[key].Code != 0 && d >= pause {
+				p.add(last[key], min(p.time/time.Duration(p.n), d))
+			}
 			if p.n > 1 && (f == nil || p.time > f.time) {
 				f = &finding{Verdict: p.verdict(s), time: p.time, kind: Sleep}
 			}
@@ -47,7 +50,7 @@ func (p *pauses) verdict(s *span) Verdict {
 	}
 }
 
-// napped is how long a plugin, or its command sleep, slept.
+// napped includes the command sleep.
 func (e *evidence) napped(at int, start, end int64) time.Duration {
 	sum := e.sleptBetween(at, start, end)
 	for i := range e.spans {

@@ -24,6 +24,10 @@ func TestRetriedCommand(t *testing.T) {
 			cause: CauseCommand, remedy: `^run ip6tables -F INPUT by hand in the same network namespace`,
 			says: `^2\.97s of 3\.1s: ip6tables exited with 3, and plugin istio-cni ran it again \(3 waits of about 990ms\)$`,
 		},
+		"a script sleeps after its last try, too": {
+			op:    add(plugin("istio-cni", 0, 3100, append(failing(3, 0, 1000, 2000), ran("sleep", 2010, 3000))...)),
+			cause: CauseCommand, says: `^2\.97s of 3\.1s: ip6tables exited with 3, and plugin istio-cni ran it again \(3 waits of about 990ms\)`,
+		},
 		"the plugin itself sleeps between": {
 			op: add(seen(plugin("mesh", 0, 3100, with(ran("ip", 0, 10), exit(1)), with(ran("ip", 1010, 1020), exit(1)), ran("ip", 2020, 2030)),
 				slept(from(10, 1010)), slept(from(1020, 2020)))),

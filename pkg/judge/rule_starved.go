@@ -13,7 +13,7 @@ import (
 // hungry is the share of a call waiting for a CPU that makes this the cause.
 const hungry = 0.4
 
-// starved: the CPUs are overloaded, so everything is slow; but what others held up is not the CPUs' fault.
+// starved: the CPUs are overloaded; what others held up is not their fault.
 func starved(e *evidence) *finding {
 	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
 	below := e.agentAbove(e.hungriest)

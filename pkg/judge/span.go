@@ -26,7 +26,7 @@ type span struct {
 	candidate  bool
 	start, end int64
 	own        int64 // ns without a known wait
-	free       int64 // own and during weak waits
+	free       int64 // own and weak waits
 }
 
 // command reports whether it is a command, whose work counts as the command unless others hold it up.

@@ -15,8 +15,8 @@ import (
 func rules() []rule {
 	return []rule{
 		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended,
-		iptablesRetry, polledFile, retriedCommand, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
-		networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
+		iptablesRetry, polledFile, retriedCommand, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer,
+		stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
 	}
 }
 

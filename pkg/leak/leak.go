@@ -25,8 +25,9 @@ type Attachment struct {
 	Addresses   []string  `json:"addresses,omitempty"`
 	// File is libcni's cached result, if any, which a DEL needs.
 	File string `json:"file,omitempty"`
-	// Links are its interfaces on the node, NetNS is the file of its network namespace.
+	// Links are its interfaces on the node, MACs are the pod's, NetNS is the file of its network namespace.
 	Links []string `json:"-"`
+	MACs  []string `json:"-"`
 	NetNS string   `json:"-"`
 	// Set are things that the ADD set on the node.
 	Set []string `json:"set,omitempty"`

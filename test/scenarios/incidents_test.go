@@ -343,6 +343,8 @@ func incidentRig(t *testing.T) *scene {
 			t="iptables -t nat"; $t -N $c; $t -A $c -s 10.1.2.3; $t -L $c >/dev/null; $t -F $c; $t -X $c'`),
 		"istio-script": onAdd("unshare -m sh -c 'mount --bind " + incidentDir + "/resolv.conf /etc/resolv.conf; getent ahosts absent.example.test >/dev/null; :'"),
 		"mute":         onAdd("exit 0"),
+		"retrier":      onAdd("for i in 1 2 3 4; do ip6tables-legacy -t absent -F INPUT; sleep 0.7; done"),
+		"waiter":       onAdd("for i in 1 2 3 4; do ip6tables-legacy --version >&2; sleep 0.7; done"),
 		"wordy":        onAdd(`echo "ts=1708028912.027259, to retry"; exit 1`),
 		"dirlock":      onAdd(`out=$(XTABLES_LOCKFILE=/run iptables-legacy -w 5 -t filter -S 2>&1) || fail 999 "running [iptables -w 5 -t filter -S]: exit status $?: $out"`),
 		"slow-script":  onAdd("timeout 2 tail -f /dev/null; :"),

@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -112,6 +115,9 @@ func (s *scene) late(c late, server string) {
 	go func() {
 		connected <- harness.Within(netns, func() error {
 			conn, err := new(net.Dialer).DialContext(trying, "tcp", server)
+			for errors.Is(err, unix.EHOSTUNREACH) { // no neighbor answers
+				conn, err = new(net.Dialer).DialContext(trying, "tcp", server)
+			}
 			if err == nil {
 				conn.Close()
 			}
@@ -142,6 +148,9 @@ func (s *scene) late(c late, server string) {
 	harness.Says(s.T, why, "shop/"+c.pod+"  first connection late: ", "the ADD: "+c.says)
 	if c.remedy != "" {
 		harness.Says(s.T, why, "→ "+c.remedy)
+	}
+	if !c.never {
+		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
 	}
 	if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said[0], "remedy=")) {
 		s.Errorf("it has a remedy: %s\n%s", said[0], why)

@@ -136,6 +136,13 @@ func moreReports() []report {
 		incident{id: "hostname-twin", chain: chain("slow-script"), before: dns, cause: "slow_command", says: []string{"slow-script"}}, "resolv.conf",
 	}, {
 		incident{
+			id: "ip6tables-fails-each-time", chain: chain("retrier"), cause: "slow_command",
+			says: []string{"ip6tables-legacy exited with 3, and plugin retrier ran it again (4 waits of about "}, remedy: "by hand",
+		}, "command sleep",
+	}, {
+		incident{id: "ip6tables-twin", chain: chain("waiter"), cause: "slow_command", says: []string{"sleep (4 times)"}, remedy: "command sleep from waiter"}, "by hand",
+	}, {
+		incident{
 			id: "agent-runs-slow-iptables", chain: does("cilium-cni", "cilium"),
 			before: agentRuns("nsenter", "--net="+rulesNetns, "iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN"),
 			cause:  "slow_command", says: []string{"ran iptables-legacy (8 times)", "while plugin cilium-cni waited"}, remedy: "run kube-proxy in mode nftables or ipvs",

@@ -4,10 +4,7 @@ package scenarios
 
 import (
 	"encoding/binary"
-	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,14 +22,7 @@ const tracked = "/proc/sys/net/netfilter/nf_conntrack_"
 // A full table of connections is named; beside one with a little room, a packet that is dropped elsewhere is not its.
 // The kernel counts for each network namespace, so the node has one of its own.
 func TestAFullTableOfConnections(t *testing.T) {
-	harness.Root(t)
-	runtime.LockOSThread() // never unlocked, so that the thread ends with the test
-	harness.Check(t, unix.Unshare(unix.CLONE_NEWNET))
-	whole := program
-	program = filepath.Join(t.TempDir(), "cniscope") // another thread starts it
-	t.Cleanup(func() { program = whole })
-	harness.Check(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\nexec nsenter --net=/proc/%d/task/%d/ns/net %s \"$@\"\n",
-		os.Getpid(), unix.Gettid(), whole), 0o755))
+	private(t)
 	s := set(t, rig.Options{}, "[slow]\nfirst_connection = \"3s\"\n")
 	s.run("ip", "link", "set", "lo", "up")
 	s.network("pods", rig.Bridge())

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -29,8 +30,7 @@ import (
 const (
 	// Files: far more than a node's pods; all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// Bytes of a file: a result with a configuration has about 2 KB; a lease is an id and an interface (host-local,
-	// backend/disk).
+	// Bytes of a file: a result has about 2 KB; a lease is an id and an interface.
 	resultMax, leaseMax = 256 << 10, 512
 )
 
@@ -265,6 +265,7 @@ type cached struct {
 		} `json:"ips"`
 		Interfaces []struct {
 			Name    string `json:"name"`
+			MAC     string `json:"mac"`
 			Sandbox string `json:"sandbox"`
 		} `json:"interfaces"`
 	} `json:"result"`
@@ -288,6 +289,8 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	for _, i := range c.Result.Interfaces[:min(len(c.Result.Interfaces), linksMax)] {
 		if a.NetNS = cmp.Or(a.NetNS, i.Sandbox); i.Sandbox == "" {
 			a.Links = append(a.Links, i.Name)
+		} else if mac, err := net.ParseMAC(i.MAC); err == nil {
+			a.MACs = append(a.MACs, mac.String())
 		}
 	}
 	return a, true

@@ -19,8 +19,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// chainsOf returns the chains that the reference plugins made for an attachment (plugins, pkg/utils and portmap). Both
-// take iptables by default, and nftables where iptables is missing.
+// chainsOf returns the chains that the reference plugins made for an attachment. Both take iptables by
+// default, and nftables where iptables is missing.
 func chainsOf(c *cached) (chains []string) {
 	type plugin struct {
 		Type          string `json:"type"`
@@ -64,7 +64,7 @@ func chainsOf(c *cached) (chains []string) {
 
 const or = " or "
 
-// tablesOfPlugins has nftables' tables by the chains in them (plugins, portmap_nftables.go, ipmasq_nftables_linux.go).
+// tablesOfPlugins has nftables' tables by the chains in them.
 var tablesOfPlugins = map[string]string{"hostports": "cni_hostport", "masq_checks": "cni_plugins_masquerade"}
 
 // Want is a look at the node: what a failed call needed, if Kind is set, else what drops packets of pods.
@@ -107,6 +107,7 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	}
 	wg.Wait()
 	f.Gone.Value, f.Gone.Err = goneFrom(f, w.Residents)
+	f.Gone.Value = append(f.Gone.Value, reused(f.Held.Value.Living)...)
 	return f
 }
 

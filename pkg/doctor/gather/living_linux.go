@@ -2,6 +2,7 @@ package gather
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // interfacesMax take 12 MiB. A pod with CAP_NET_ADMIN can give the node 1,000 a second.
@@ -111,21 +113,74 @@ func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) ma
 	for pid, inode := range procfs.Inside(r, pods) {
 		sandbox := pods[inode]
 		delete(pods, inode)
-		for _, n := range permanent(pid) {
+		for _, n := range telling(pid) {
 			ends, known := ends()
 			id, err := netlink.GetNetNsIdByPid(pid)
 			end := ends[[2]int{id, n.index}]
-			if err != nil || end == nil || known[n.mac] {
+			if err != nil || end == nil || !n.silent && known[n.mac] {
 				continue
 			}
-			found[sandbox] = []event.Obstacle{{
+			o := event.Obstacle{
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
-			}}
-			break
+			}
+			if n.silent {
+				o = unproxied(pid, end.Attrs().Name, n.address)
+			}
+			if o.Name != "" {
+				found[sandbox] = []event.Obstacle{o}
+				break
+			}
 		}
 	}
 	return found
+}
+
+// unproxied has no Name if the node answers a pod's ARP for its gateway.
+func unproxied(pid int, at, address string) event.Obstacle {
+	o, ip := event.Obstacle{Kind: event.ObstacleProxy}, net.ParseIP(address).To4()
+	if ip == nil {
+		return o
+	}
+	gateway := fmt.Sprintf("\t%08X\t", binary.NativeEndian.Uint32(ip))
+	if !strings.Contains(procfs.Net(pid, "route"), gateway) {
+		return o
+	}
+	routes, err := netlink.RouteGet(ip)
+	all, _ := number(sysctls + "ipv4/conf/all/proxy_arp")
+	own, unread := number(sysctls + "ipv4/conf/" + at + "/proxy_arp")
+	switch {
+	case err == nil && (len(routes) == 0 || routes[0].Type == unix.RTN_LOCAL) || unread != nil:
+	case all == 0 && own == 0:
+		o.Option = "net/ipv4/conf/" + at + "/proxy_arp"
+		o.Name = fact.Sayf("%s is 0, so the node does not answer the pod's ARP requests for %s", o.Option, address)
+	case err != nil:
+		o.Name = fact.Sayf("the node has no route to %s, so it does not answer the pod's ARP requests for it", address)
+	}
+	return o
+}
+
+// reused finds the node's neighbors with a pod's address but another MAC address.
+func reused(living []leak.Attachment) (all []fact.Gone) {
+	unknown := func(a leak.Attachment) bool { return len(a.MACs) == 0 }
+	for _, pod := range slices.DeleteFunc(slices.Clone(living), unknown) {
+		neighbors, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
+		for _, n := range neighbors {
+			dev, err := netlink.LinkByIndex(n.LinkIndex)
+			is := func(a string) bool { return strings.HasPrefix(a, n.IP.String()+"/") }
+			const other = netlink.NUD_INCOMPLETE | netlink.NUD_FAILED | netlink.NUD_NOARP | netlink.NUD_NONE
+			if err == nil && n.State&other == 0 && slices.ContainsFunc(pod.Addresses, is) &&
+				slices.Contains(pod.Links, dev.Attrs().Name) && !slices.Contains(pod.MACs, n.HardwareAddr.String()) {
+				all = append(all, fact.Gone{Attachment: pod, Obstacles: []event.Obstacle{{
+					Kind: event.ObstacleReused, Option: fmt.Sprintf("%s dev %s", n.IP, text.Shell(dev.Attrs().Name)),
+					Name: fact.Sayf("the node's neighbor entry of %s has the MAC address %s, but the pod has %s", n.IP.String(),
+						n.HardwareAddr.String(), strings.Join(pod.MACs, ", ")),
+				}}})
+				break
+			}
+		}
+	}
+	return all
 }
 
 func vethEnds() (ends map[[2]int]netlink.Link, known map[string]bool) {
@@ -144,18 +199,20 @@ func vethEnds() (ends map[[2]int]netlink.Link, known map[string]bool) {
 type neighbor struct {
 	address, mac string
 	index        int // of its interface
+	silent       bool
 }
 
-func permanent(pid int) (all []neighbor) {
-	const mask = 0x4 // ATF_PERM
+func telling(pid int) (all []neighbor) {
+	const complete, permanent = 0x2, 0x4 // ATF_COM, ATF_PERM
 	indexes := sync.OnceValue(func() map[string]int { return indexesIn(pid) })
 	for line := range strings.Lines(procfs.Net(pid, "arp")) {
 		f := strings.Fields(line)
 		if len(f) != 6 {
 			continue
 		}
-		if flags, err := strconv.ParseUint(f[2], 0, 32); err == nil && flags&mask != 0 && indexes()[f[5]] != 0 {
-			all = append(all, neighbor{f[0], f[3], indexes()[f[5]]})
+		flags, err := strconv.ParseUint(f[2], 0, 32)
+		if err == nil && flags&(complete|permanent) != complete && indexes()[f[5]] != 0 {
+			all = append(all, neighbor{f[0], f[3], indexes()[f[5]], flags&complete == 0})
 		}
 	}
 	return all

@@ -75,9 +75,29 @@ func TestAPermanentNeighborWithAnOldAddress(t *testing.T) {
 		}
 		harness.Equal(t, said, step.says, step.act)
 	}
+	// A silent gateway: where the node has no route to it, or no proxy ARP.
+	run("%[1]s ip neigh flush all nud permanent; %[1]s ip route add 169.254.1.1 dev eth0; %[1]s ip route add default via 169.254.1.1; %[1]s ip neigh replace 169.254.1.1 nud failed dev eth0", inside)
+	for _, step := range []struct{ act, says string }{
+		{"ip link set v0 nomaster", "net/ipv4/conf/v0/proxy_arp is 0, so the node does not answer the pod's ARP requests for 169.254.1.1"},
+		{"sysctl -qw net.ipv4.conf.v0.proxy_arp=1", "the node has no route to 169.254.1.1, so it does not answer the pod's ARP requests for it"},
+		{"ip link set br0 up; ip addr add 10.9.9.1/24 dev br0; ip route add 169.254.0.0/16 dev br0", ""},
+		{"sysctl -qw net.ipv4.conf.v0.proxy_arp=0; ip link set lo up; ip addr add 169.254.1.1/32 dev lo", ""},
+	} {
+		run("%s", step.act)
+		said := ""
+		for _, o := range staleNeighbors(view{sure: true}, &procfs.Residents{}, pods)[id] {
+			said += o.Name
+		}
+		harness.Equal(t, said, step.says, step.act)
+	}
+	run("ip addr add 10.9.8.1/24 dev br0; ip neigh replace 10.9.8.5 lladdr %s nud stale dev br0", first)
+	for mac, n := range map[string]int{first: 0, second: 1} {
+		found := reused([]leak.Attachment{{ContainerID: id, Addresses: []string{"10.9.8.5/24"}, Links: []string{"br0"}, MACs: []string{mac}}, {ContainerID: "x", Addresses: []string{"10.9.8.5/24"}}})
+		harness.Equal(t, len(found), n, "neighbors of the node, of a pod with "+mac)
+	}
 	// The kernel's time grows with the square of their number: 80 s for 300,000.
 	run("ip link set v0 nomaster; %s", many)
-	if all := permanent(pod.Process.Pid); len(all) == 0 || len(all) > 2000 {
+	if all := telling(pod.Process.Pid); len(all) == 0 || len(all) > 2000 {
 		t.Errorf("%d of 4016 permanent neighbors were read", len(all))
 	}
 	found := staleNeighbors(view{sure: true}, &procfs.Residents{}, pods)

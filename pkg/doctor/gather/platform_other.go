@@ -41,6 +41,7 @@ func things([]string) (map[string]bool, error) { return map[string]bool{}, errPl
 func staleNeighbors(view, *procfs.Residents, []leak.Attachment) map[string][]event.Obstacle {
 	return map[string][]event.Obstacle{}
 }
+func reused([]leak.Attachment) []fact.Gone   { return nil }
 func bearers(map[string]bool) error          { return errPlatform }
 func born(string) time.Time                  { return time.Time{} }
 func bootTime() time.Time                    { return time.Time{} }
