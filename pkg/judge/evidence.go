@@ -38,7 +38,7 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	return sum, largest
 }
 
-// mostly names the largest part of some kinds, or returns nil.
+// It names the largest part of some kinds, or is nil.
 func (e *evidence) mostly(cause Cause, remedy string, kinds ...PartKind) *finding {
 	time, most := e.of(kinds...)
 	if most == nil {
