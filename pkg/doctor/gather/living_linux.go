@@ -162,15 +162,16 @@ func unproxied(pid int, at, address string) event.Obstacle {
 
 // reused finds the node's neighbors with a pod's address but another MAC address.
 func reused(living []leak.Attachment) (all []fact.Gone) {
-	unknown := func(a leak.Attachment) bool { return len(a.MACs) == 0 }
-	for _, pod := range slices.DeleteFunc(slices.Clone(living), unknown) {
-		neighbors, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
+	const other = netlink.NUD_INCOMPLETE | netlink.NUD_FAILED | netlink.NUD_NOARP | netlink.NUD_NONE
+	neighbors, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
+	neighbors = slices.DeleteFunc(neighbors, func(n netlink.Neigh) bool { return n.State&other != 0 })
+	for _, pod := range living {
 		for _, n := range neighbors {
-			dev, err := netlink.LinkByIndex(n.LinkIndex)
 			is := func(a string) bool { return strings.HasPrefix(a, n.IP.String()+"/") }
-			const other = netlink.NUD_INCOMPLETE | netlink.NUD_FAILED | netlink.NUD_NOARP | netlink.NUD_NONE
-			if err == nil && n.State&other == 0 && slices.ContainsFunc(pod.Addresses, is) &&
-				slices.Contains(pod.Links, dev.Attrs().Name) && !slices.Contains(pod.MACs, n.HardwareAddr.String()) {
+			if len(pod.MACs) == 0 || slices.Contains(pod.MACs, n.HardwareAddr.String()) || !slices.ContainsFunc(pod.Addresses, is) {
+				continue
+			}
+			if dev, err := netlink.LinkByIndex(n.LinkIndex); err == nil && slices.Contains(pod.Links, dev.Attrs().Name) {
 				all = append(all, fact.Gone{Attachment: pod, Obstacles: []event.Obstacle{{
 					Kind: event.ObstacleReused, Option: fmt.Sprintf("%s dev %s", n.IP, text.Shell(dev.Attrs().Name)),
 					Name: fact.Sayf("the node's neighbor entry of %s has the MAC address %s, but the pod has %s", n.IP.String(),
