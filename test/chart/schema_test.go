@@ -3,8 +3,12 @@
 package chart
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Helm refuses wrong values before anything reaches the cluster, and the message names them.
@@ -59,4 +63,23 @@ func TestWrongValuesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEachValueIsDescribed(t *testing.T) {
+	type property struct {
+		Description string
+		Properties  map[string]property
+	}
+	var schema property
+	harness.Check(t, json.Unmarshal(harness.Must(os.ReadFile("../../configs/helm/cniscope/values.schema.json"))(t), &schema))
+	var visit func(string, property)
+	visit = func(path string, p property) {
+		if p.Description == "" && path != "" {
+			t.Errorf("%s has no description", path[1:])
+		}
+		for name, child := range p.Properties {
+			visit(path+"."+name, child)
+		}
+	}
+	visit("", schema)
 }

@@ -151,7 +151,7 @@ func withOptions(schema string, options []config.Entry, explained comments) (str
 	if !found || !ended {
 		return "", errors.New("the schema has no options to replace")
 	}
-	text := strings.TrimSuffix(object("", options, explained), "}") + `, "description": "` + described + `"}`
+	text := explain(object("", options, explained), []string{described})
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, []byte(text), "    ", "  "); err != nil {
 		return "", err
@@ -173,19 +173,22 @@ func object(section string, options []config.Entry, explained comments) string {
 		case !ok || !e.Chart || isSection && name == in:
 		case isSection:
 			in = name
-			properties = append(properties, fmt.Sprintf("%q: %s", name, object(section+name+".", options, explained)))
+			fields := e.Fields[:strings.Count(section, ".")+1]
+			properties = append(properties,
+				fmt.Sprintf("%q: %s", name, explain(object(section+name+".", options, explained), explained.of(fields))))
 		case e.Fixed != "":
 			properties = append(properties, fmt.Sprintf(`%q: {"description": "has no effect since %s"}`, name, e.Fixed))
 		default:
-			lines := slices.DeleteFunc(slices.Clone(explained.of(e.Fields)), func(line string) bool {
-				return strings.HasPrefix(line, "\t")
-			})
-			says, _ := json.Marshal(strings.Join(lines, " ")) // a string has no error
-			properties = append(properties,
-				fmt.Sprintf("%q: %s, \"description\": %s}", name, strings.TrimSuffix(e.Schema, "}"), says))
+			properties = append(properties, fmt.Sprintf("%q: %s", name, explain(e.Schema, explained.of(e.Fields))))
 		}
 	}
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
+}
+
+func explain(schema string, lines []string) string {
+	lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "\t") })
+	says, _ := json.Marshal(strings.Join(lines, " ")) // a string has no error
+	return fmt.Sprintf("%s, \"description\": %s}", strings.TrimSuffix(schema, "}"), says)
 }
 
 func liveOptions(options []config.Entry) string {
