@@ -16,7 +16,8 @@ import (
 const beProgram = "CNISCOPE_TEST_IS_CNISCOPE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beProgram) != "" {
+	// cniscope starts itself with a command, and go test only has flags.
+	if os.Getenv(beProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(execute())
 	}
 	time.Local = time.FixedZone("elsewhere", 5*3600+1800) // outputs are in UTC
