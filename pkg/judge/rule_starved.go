@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -46,7 +45,12 @@ func (e *evidence) computes() bool {
 			plugins[s.plugin] += time.Duration(min(s.image.CPU, s.free))
 		}
 	}
-	most := slices.Max(append(slices.Collect(maps.Values(plugins)), 0))
+	most := time.Duration(0)
+	for _, d := range plugins {
+		if float64(d) >= hungry*float64(e.starved) {
+			most = max(most, d)
+		}
+	}
 	for _, p := range e.programs() {
 		if !p.candidate {
 			most = max(most, p.computed)
