@@ -126,7 +126,7 @@ func TimeCommandsMS(v time.Duration) attribute.KeyValue {
 	return TimeCommandsMSKey.Float64(milliseconds(v))
 }
 
-// TimePluginsMSKey is cniscope.time.plugins_ms: Time in which a plugin was on a CPU or waited for one.
+// TimePluginsMSKey is cniscope.time.plugins_ms: Time in which a plugin used a CPU or waited for a CPU.
 const TimePluginsMSKey = attribute.Key("cniscope.time.plugins_ms")
 
 func TimePluginsMS(v time.Duration) attribute.KeyValue {

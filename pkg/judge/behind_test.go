@@ -125,7 +125,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"nor that the agent was": {
 			op:    calling(stopped(5, 985), did(waits("dbd", from(10, 980)))),
-			cause: CauseStopped, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock; agentd was stopped for 980ms of it$`, remedy: `kill -CONT 44`,
+			cause: CauseStopped, says: `^990ms of 1s: plugin p waited for agentd at /run/a\.sock; agentd was stopped for 980ms$`, remedy: `kill -CONT 44`,
 		},
 		"nor that the peer was on a CPU": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)),
@@ -151,7 +151,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"others' exchanges while it sleeps": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(false)),
-			cause: CauseIdle, says: `was idle for 990ms of it, in renew \(lease.go:7\)$`,
+			cause: CauseIdle, says: `was idle for 990ms, in renew \(lease.go:7\)$`,
 		},
 		"while it sleeps, one for the whole time": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(waits("dbd", from(40, 960))), asleep(false)),
@@ -167,7 +167,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"control: and that answers quickly": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(20, 100)...)),
-			cause: CauseIdle, says: `agentd was idle for 990ms of it$`, remedy: `^read agentd's log`,
+			cause: CauseIdle, says: `agentd was idle for 990ms$`, remedy: `^read agentd's log`,
 		},
 		"control: while it waits for another": {
 			op:    calling(did(append(polls(100, 250), waits("store", from(20, 970)))...)),
@@ -246,7 +246,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
-			cause: CausePeer, says: `^970ms of 1s: agentd, serving this or 7 other calls, waited for dbd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812`,
+			cause: CausePeer, says: `^970ms of 1s: agentd, serving this call or one of 7 others, waited for dbd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812`,
 		},
 		"for another call": {
 			op:    calling(others(1, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980)), func(c *model.Connection) { c.Work.Meanwhile[0].Perhaps = false }),
@@ -254,7 +254,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"control: for several calls, and not stopped": {
 			op:    calling(others(7, waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))), from(10, 980))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd for 970ms$`, remedy: `^$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or one of 7 others, waited for dbd for 970ms$`, remedy: `^$`,
 		},
 		"control: for several calls, by a timer": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), func(c *model.Connection) {
@@ -267,11 +267,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"control: for several calls, twice": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(7, waits("dbd", from(10, 400)), from(10, 400)),
 				others(7, waits("dbd", from(620, 980)), from(620, 980))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd for 750ms$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or one of 7 others, waited for dbd for 750ms$`,
 		},
 		"control: for several calls, and stopped for less than half of the call": {
 			op:    calling(others(7, waits("dbd", from(10, 480), stopped(10, 480)), from(10, 480))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or 7 other calls, waited for dbd \(stopped\) for 470ms$`, remedy: `^$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or one of 7 others, waited for dbd \(stopped\) for 470ms$`, remedy: `^$`,
 		},
 		"control: for several calls, while the agent itself was stopped": {
 			op:    calling(stopped(5, 985), others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
@@ -280,11 +280,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"of a peer that others ask, too": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)),
 				others(1, waits("switchd", from(20, 970), stopped(20, 970)), from(20, 970))))),
-			cause: CausePeer, says: `^950ms of 1s: dbd, serving this or another call, waited for switchd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812 to resume switchd`,
+			cause: CausePeer, says: `^950ms of 1s: dbd, serving this call or another, waited for switchd \(stopped\), while plugin p waited$`, remedy: `^run kill -CONT 812 to resume switchd`,
 		},
 		"and behind that one": {
 			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
-			cause: CausePeer, says: `^970ms of 1s: agentd, serving this or 7 other calls, waited for switchd \(stopped\), through dbd, while plugin p waited$`,
+			cause: CausePeer, says: `^970ms of 1s: agentd, serving this call or one of 7 others, waited for switchd \(stopped\), through dbd, while plugin p waited$`,
 		},
 	})
 }
@@ -293,25 +293,25 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"stopped for less than half of it": {
 			op:    calling(was(event.AgentStopped, "do_signal_stop", from(0, 400)), was(event.AgentIdle, "", from(400, 990))),
-			cause: CauseAgent, says: `plugin p waited for agentd at /run/a.sock; agentd was stopped for 400ms of it$`, remedy: `kill -CONT 44`,
+			cause: CauseAgent, says: `plugin p waited for agentd at /run/a.sock; agentd was stopped for 400ms$`, remedy: `kill -CONT 44`,
 		},
 		"frozen": {
-			op: calling(was(event.AgentFrozen, "do_freezer_trap", from(0, 980))), cause: CauseStopped, says: `; agentd was frozen for 980ms of it$`, remedy: `cgroup\.freeze \(/proc/44/cgroup`,
+			op: calling(was(event.AgentFrozen, "do_freezer_trap", from(0, 980))), cause: CauseStopped, says: `; agentd was frozen for 980ms$`, remedy: `cgroup\.freeze \(/proc/44/cgroup`,
 		},
 		"waiting for a disk": {
 			op:    calling(was(event.AgentUninterruptible, "jbd2_log_wait_commit", from(0, 980))),
-			cause: CauseAgent, says: `; agentd was blocked in kernel function jbd2_log_wait_commit for 980ms of it$`, remedy: `^move the files of agentd to a faster disk.*; /proc/44/stack`,
+			cause: CauseAgent, says: `; agentd was blocked in kernel function jbd2_log_wait_commit for 980ms$`, remedy: `^move the files of agentd to a faster disk.*; /proc/44/stack`,
 		},
 		"on a CPU": {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 970 * ms }),
-			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
+			cause: CauseAgent, says: `; agentd was on a CPU for 970ms$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
 		"waiting for a CPU": {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 300 * ms }),
-			cause: CauseAgent, says: `; agentd was on a CPU for 300ms of it, and waited for a CPU for 680ms$`, remedy: `nr_throttled`,
+			cause: CauseAgent, says: `; agentd was on a CPU for 300ms, and waited for a CPU for 680ms$`, remedy: `nr_throttled`,
 		},
 		"idle all the time": {
-			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it$`, remedy: `^read agentd's log of that time`,
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms$`, remedy: `^read agentd's log of that time`,
 		},
 		"control: but it ran something": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,
@@ -340,14 +340,14 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		},
 		"nobody answers while a third that they all wait for is stopped": {
 			op:    calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980), stopped(10, 980)), from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s: dbd, serving this or 2 other calls, waited for store \(stopped\), while plugin p waited$`,
+			cause: CausePeer, says: `^970ms of 1s: dbd, serving this call or one of 2 others, waited for store \(stopped\), while plugin p waited$`,
 		},
 		"control: a third that goes on": {
 			op: calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980)), from(10, 980))))), cause: CauseAgent,
 		},
 		"perhaps for others, of whom it asked for more than half of the time": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(494)), from(10, 980))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or 2 other calls, waited for dbd for 970ms$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or one of 2 others, waited for dbd for 970ms$`,
 		},
 		"control: for half of it": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(495)), from(10, 980))),

@@ -131,7 +131,7 @@ func native(command string) string {
 func instead(command string) string {
 	switch n := native(command); {
 	case n != "":
-		return fmt.Sprintf("replace %s by %s", command, n)
+		return fmt.Sprintf("replace %s with %s", command, n)
 	case command == "":
 		return "run the command under strace -f -r with the arguments that the trace shows: the longest gap is the step to speed up or remove"
 	}

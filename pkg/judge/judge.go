@@ -55,7 +55,9 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
 			if command := lastCommand(c.Failed); command != nil && command.Failed() {
-				c.Failure += "; its last command: " + Describe(command) + times(triedBefore(c.Failed, command)+1)
+				name := commandOf(command)
+				c.Failure += "; its last command, " + name + "," + strings.TrimPrefix(Describe(command), name) +
+					times(triedBefore(c.Failed, command)+1)
 			}
 		}
 	}

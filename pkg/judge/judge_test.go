@@ -120,7 +120,7 @@ func TestSlowAndFailed(t *testing.T) {
 		"a plugin that exits 1": {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "plugin b exited 1", "failed"},
 		"a plugin whose last command failed": {
 			add(with(plugin("b", 0, 9, ran("ip", 1, 2), with(ran("nft", 2, 3), exit(2))), exit(1))), options, nil, 0,
-			"plugin b exited 1; its last command: nft exited 2", "failed",
+			"plugin b exited 1; its last command, nft, exited 2", "failed",
 		},
 		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "plugin bridge was killed by SIGKILL after 10s", "slow, failed"},
 		"a delegate that failed is to blame": {

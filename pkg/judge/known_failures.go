@@ -70,7 +70,7 @@ func ofInterfacePlugins() []KnownFailure {
 		},
 		{
 			"", `open /proc/sys/net/\S.*/accept_dad: no such file or directory`,
-			"replace the CNI plugins in the CNI bin directory by a release of 0.7.0 or later, which works without IPv6, or boot without ipv6.disable=1",
+			"replace the CNI plugins in the CNI bin directory with a release of 0.7.0 or later, which works without IPv6, or boot without ipv6.disable=1",
 			"cat /proc/cmdline; ls /proc/sys/net/ipv6", "", "", "containernetworking/plugins#102", "open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or directory",
 		},
 		{
@@ -401,7 +401,7 @@ func ofCalls() []KnownFailure {
 		},
 		{
 			"", `^killed by SIG(ILL|SEGV|BUS)$`,
-			"replace the program by that of a release for this CPU (lscpu), and compare their checksums: it is " +
+			"replace the program with that of a release for this CPU (lscpu), and compare their checksums: it is " +
 				"damaged, or uses instructions that the CPU lacks",
 			"sha256sum /opt/cni/bin/*; lscpu", "", "", "", "killed by SIGILL",
 		},
@@ -931,7 +931,7 @@ func ofDelegators() []KnownFailure {
 		},
 		{
 			"", `failed to get VF information.*no such file or directory`,
-			"set the selectors of the SR-IOV device plugin to virtual functions: this device is none; for a whole or virtio device replace sriov by host-device",
+			"set the selectors of the SR-IOV device plugin to virtual functions: this device is none; for a whole or virtio device replace sriov with host-device",
 			"ls -l /sys/bus/pci/devices", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 		},
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The clause names what an agent did longest during a call, possibly for others: "agentd, serving this or 2 other
-// calls, ran clang". It is empty below worth of the time. Work that the agent also does without callers does not count.
+// The clause names what an agent did longest during a call, possibly for others: "agentd, serving this call or
+// one of 2 others, ran clang". It is empty below worth of the time. Work that the agent also does without callers does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
@@ -29,17 +29,13 @@ func meanwhile(c *model.Connection) string {
 }
 
 func (d *deeds) whose() string {
-	if d.most.Perhaps {
-		return "serving this or " + otherCalls(d.others)
+	switch {
+	case d.most.Perhaps:
+		return "serving this call or " + text.OneOf(d.others)
+	case d.others == 1:
+		return "serving another call"
 	}
-	return "serving " + otherCalls(d.others)
-}
-
-func otherCalls(n int) string {
-	if n == 1 {
-		return "another call"
-	}
-	return fmt.Sprintf("%d other calls", n)
+	return fmt.Sprintf("serving %d other calls", d.others)
 }
 
 type deeds struct {

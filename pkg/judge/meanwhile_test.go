@@ -23,13 +23,13 @@ func TestCandidates(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"what the agent ran for one of several calls is named": {
 			op:    calling(nil, images(shared("clang", 100, 900, 2), shared("ip", 900, 910, 2))),
-			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock, serving this or 2 other calls, ran clang, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, shared by clang, if`,
+			cause: CauseCommand, says: `^800ms of 1s: agentd at /run/a\.sock, serving this call or one of 2 others, ran clang, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, shared by clang, if`,
 		},
 		"with a remedy for the command, where there is one": {
-			op: calling(nil, images(shared("iptables", 100, 900, 2))), cause: CauseCommand, remedy: `^replace iptables by nftables`,
+			op: calling(nil, images(shared("iptables", 100, 900, 2))), cause: CauseCommand, remedy: `^replace iptables with nftables`,
 		},
 		"control: what took half of the time is only named": {
-			op: calling(nil, images(shared("clang", 100, 600, 2))), cause: CauseAgent, says: `; during the call agentd, serving this or 2 other calls, ran clang for 500ms$`, remedy: `^$`,
+			op: calling(nil, images(shared("clang", 100, 600, 2))), cause: CauseAgent, says: `; during the call agentd, serving this call or one of 2 others, ran clang for 500ms$`, remedy: `^$`,
 		},
 		"control: so is what the agent ran for another call": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(nil, images(shared("clang", 100, 900, 1))),
@@ -38,11 +38,11 @@ func TestCandidates(t *testing.T) {
 		},
 		"as are several programs of one name": {
 			op:    calling(nil, images(shared("llc", 0, 200, 1), shared("llc", 200, 400, 1), shared("clang", 400, 700, 2))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or another call, ran llc for 400ms$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or another, ran llc for 400ms$`,
 		},
 		"control: which overlap": {
 			op:    calling(nil, images(shared("llc", 0, 300, 1), shared("llc", 10, 300, 1), shared("clang", 400, 750, 2))),
-			cause: CauseAgent, says: `; during the call agentd, serving this or 2 other calls, ran clang for 350ms$`,
+			cause: CauseAgent, says: `; during the call agentd, serving this call or one of 2 others, ran clang for 350ms$`,
 		},
 		"control: what took little of the time is not": {
 			op: calling(nil, images(shared("clang", 100, 200, 2))), cause: CauseAgent, says: `plugin p waited for agentd at /run/a.sock$`,

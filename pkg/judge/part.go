@@ -55,7 +55,7 @@ type Part struct {
 	// Asked names the callers of an agent that no plugin called: "through agentd and dbd". State is its main state
 	// during the longest wait: "stopped".
 	Asked, State string
-	// Doing describes an agent: "agentd was on a CPU for 900ms of it".
+	// Doing describes an agent: "agentd was on a CPU for 900ms".
 	Doing string
 	// Candidate is the share of Time that an agent may have spent otherwise.
 	Candidate time.Duration
@@ -80,7 +80,11 @@ func (p Part) String() string {
 		more = append(more, p.State)
 	}
 	if p.Count > 1 && p.Kind != Unexplained && !p.oneStood() {
-		more = append(more, fmt.Sprintf("%d times", p.Count))
+		unit := "times"
+		if p.Kind == DAD {
+			unit = "waits"
+		}
+		more = append(more, fmt.Sprintf("%d %s", p.Count, unit))
 	}
 	if len(more) > 0 {
 		said += " (" + strings.Join(more, ", ") + ")"
@@ -229,16 +233,16 @@ func spending(c *model.Connection, when model.Interval) string {
 	case w.Gone != 0:
 		return nameOf(c) + " exited during the call"
 	case said != "" && s.State != event.AgentRunning:
-		return fmt.Sprintf("%s was %s for %s of it", nameOf(c), said, text.Round(time.Duration(s.Time)))
+		return fmt.Sprintf("%s was %s for %s", nameOf(c), said, text.Round(time.Duration(s.Time)))
 	case took > 0 && w.CPU >= took:
 		return nameOf(c) + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
-		return fmt.Sprintf("%s was on a CPU for %s of it", nameOf(c), text.Round(time.Duration(w.CPU)))
+		return fmt.Sprintf("%s was on a CPU for %s", nameOf(c), text.Round(time.Duration(w.CPU)))
 	case said != "" && 0 < w.CPU && w.CPU < s.Time: // ready to run at every sample
-		return fmt.Sprintf("%s was on a CPU for %s of it, and waited for a CPU for %s", nameOf(c),
+		return fmt.Sprintf("%s was on a CPU for %s, and waited for a CPU for %s", nameOf(c),
 			text.Round(time.Duration(w.CPU)), text.Round(time.Duration(s.Time-w.CPU)))
 	case said != "":
-		return fmt.Sprintf("%s was ready to run for %s of it", nameOf(c), text.Round(time.Duration(s.Time)))
+		return fmt.Sprintf("%s was ready to run for %s", nameOf(c), text.Round(time.Duration(s.Time)))
 	}
 	return ""
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // program is the runs of one command in a call, including what they ran, either confirmed or unconfirmed.
@@ -134,15 +136,30 @@ func (p *program) String() string {
 		a := p.by[0]
 		return a.subject(p.via) + " ran " + p.name + times(p.runs) + inner + a.circumstances(p.via)
 	}
-	said := fmt.Sprintf("%s was run %d times%s", p.name, p.runs, inner)
-	for i, a := range p.by {
-		joint := " and "
-		if i == 0 {
-			joint = ", "
+	said, joint, what, while := "", "", p.name, ", while"
+	for _, a := range p.by {
+		often := " once"
+		if a.runs > 1 {
+			often = fmt.Sprintf(" %d times", a.runs)
 		}
-		said += fmt.Sprintf("%s%d by %s%s", joint, a.runs, a.subject(p.via), a.circumstances(p.via))
+		said += joint + a.subject(p.via) + " ran " + what + often + inner + strings.Replace(a.circumstances(p.via), ", while", while, 1)
+		joint, what, inner, while = ", and ", "it", "", " while"
 	}
 	return said
+}
+
+// unconfirmed adds the number of runs that a confirmed program does not count.
+func (e *evidence) unconfirmed(p *program) string {
+	n := 0
+	for _, other := range e.programs() {
+		if other.name == p.name && other.candidate {
+			n += other.runs
+		}
+	}
+	if n == 0 || p.candidate {
+		return ""
+	}
+	return "; " + text.Count(n, "more run", "more runs") + " unconfirmed"
 }
 
 func (a *actor) subject(via string) string {

@@ -90,7 +90,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"ipam-itself":    {cause: judge.CauseSleep, says: `plugin host-local slept$`},
 			"ipam-lock":      {cause: judge.CauseLock, says: `waited for file lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
 			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) exited 1.09s after it was called$`, remedy: `kubectl logs --previous`},
-			"stall-agent":    {cause: judge.CauseStopped, says: `; antrea-agent was stopped for 2\.\d+s of it$`, remedy: `kill -CONT`},
+			"stall-agent":    {cause: judge.CauseStopped, says: `; antrea-agent was stopped for 2\.\d+s$`, remedy: `kill -CONT`},
 			"stall-vswitchd": {cause: judge.CauseAgent, never: `futex|waits in`},
 			"stall-ovsdb":    {cause: judge.CauseAgent, never: `futex|waits in`},
 			"crowd1":         {cause: judge.CauseAgent, never: `futex|waits in`},
@@ -116,11 +116,11 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"rst":       {cause: judge.CauseRefused, says: `dial unix /var/run/antrea/cni.sock: connect: connection refused""(; portmap, bandwidth never ran)?$`, remedy: `^start antrea-agent`},
 		},
 		"cilium-cold-burst": {
-			"cold-0": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-1": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
-			"cold-2": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this or 2 other calls, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-0": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this call or one of 2 others, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-1": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this call or one of 2 others, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-2": {cause: judge.CauseCommand, says: `cilium-agent at /var/run/cilium/cilium.sock, serving this call or one of 2 others, ran clang \(\d times\), while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
 		},
-		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
+		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
 		"cilium-rate-limited":  {"limit-0": {cause: judge.CauseBusy, never: `futex|waits in`, remedy: `--api-rate-limit`}},
 		"standin-peers": { // test/scenarios, TestPeersOfTheAgent
@@ -133,8 +133,8 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"uninterruptible-701": {cause: judge.CausePeer, says: `waited for vs-db \(blocked in kernel function percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
 		},
 		"standin-crowd": { // TestACrowdBehindTheAgent
-			"crowd-0": {cause: judge.CausePeer, says: `vs-agent, serving this or 7 other calls, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
-			"crowd-7": {cause: judge.CausePeer, says: `vs-agent, serving this or 7 other calls, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-0": {cause: judge.CausePeer, says: `vs-agent, serving this call or one of 7 others, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-7": {cause: judge.CausePeer, says: `vs-agent, serving this call or one of 7 others, waited for vs-switchd \(stopped\), through vs-db, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
 		},
 	} {
 		said, told := map[string]string{}, map[string]bool{}

@@ -20,13 +20,13 @@ func TestFailed(t *testing.T) {
 			op: add(with(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)),
 				refused("NFT_MSG_NEWRULE", "EINVAL", from(12, 13)))), exit(1))),
 			cause: CauseFailed, remedy: `^run that command by hand`, report: "microsoft/WSL#11884",
-			says: `^plugin mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\)$`,
+			says: `^plugin mesh exited 1; its last command, iptables-nft, exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\)$`,
 		},
 		"it tried again, and slept at last": {
 			op: add(with(plugin("mesh", 0, 2050, with(ran("iptables-nft", 0, 10), exit(4)), seen(with(ran("iptables-nft", 1010, 1020), exit(4)),
 				refused("NFT_MSG_NEWRULE", "ENOENT", from(1012, 1013))), seen(ran("sleep", 1030, 2040), waited(event.WaitSleep, "nanosleep", from(1035, 2038)))), exit(1))),
 			cause: CauseFailed, remedy: `^run that command by hand`,
-			says: `^plugin mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(ENOENT\) \(2 times\)`,
+			says: `^plugin mesh exited 1; its last command, iptables-nft, exited 4, because the kernel refused NFT_MSG_NEWRULE \(ENOENT\) \(2 times\)`,
 		},
 		"control: another command came after it": {
 			op: add(with(plugin("mesh", 0, 2050, seen(with(ran("iptables-nft", 1010, 1020), exit(4)),

@@ -26,7 +26,7 @@ func idleAgent(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseIdle,
-		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s of it%s",
+		Says: fmt.Sprintf("plugin %s waited for %s%s; %s was idle for %s%s",
 			plugin, Peer(worst), times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle))),
 			inFunction(worst.Work)),
 		Remedy: cmp.Or(ofService(worst, plugin), fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps): "+

@@ -43,7 +43,7 @@ func manyCommands(e *evidence) *finding {
 
 func atOnce(command string) string {
 	if n := native(command); n != "" {
-		return fmt.Sprintf("replace the runs of %s by %s", command, n)
+		return fmt.Sprintf("replace the runs of %s with %s", command, n)
 	}
-	return "replace the runs by batches (iptables-restore, ip -batch, nft -f), or switch off features of the plugin that the node does not need"
+	return "replace the runs with batches (iptables-restore, ip -batch, nft -f), or switch off features of the plugin that the node does not need"
 }

@@ -31,9 +31,9 @@ func (e *evidence) onCPU(plugin string) string {
 	}
 	switch {
 	case cpu == 0:
-		return "was on a CPU, or waited for one"
+		return "used a CPU, or waited for a CPU"
 	case delay < cpu/10:
-		return fmt.Sprintf("was on a CPU for %s", text.Round(cpu))
+		return fmt.Sprintf("used a CPU for %s", text.Round(cpu))
 	}
-	return fmt.Sprintf("was on a CPU for %s and waited for one for %s, added up over its threads", text.Round(cpu), text.Round(delay))
+	return fmt.Sprintf("used a CPU for %s and waited %s for a CPU, summed over its threads", text.Round(cpu), text.Round(delay))
 }

@@ -8,10 +8,10 @@ import (
 
 func TestSlowPlugin(t *testing.T) {
 	rulings(t, map[string]ruling{
-		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p was on a CPU for 480ms$`},
+		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p used a CPU for 480ms$`},
 		"a plugin computes and waits": {
 			op: add(with(plugin("p", 0, 500), func(im *model.Image) { im.CPU, im.RunDelay = 300*ms, 190*ms })), cause: CausePlugin,
-			says: `: plugin p was on a CPU for 300ms and waited for one for 190ms, added up over its threads$`,
+			says: `: plugin p used a CPU for 300ms and waited 190ms for a CPU, summed over its threads$`,
 		},
 	})
 }

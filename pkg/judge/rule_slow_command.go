@@ -16,7 +16,7 @@ func slowCommand(e *evidence) *finding {
 	}
 	p := all[0]
 	f := &finding{
-		Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: p.remedy()},
+		Verdict: Verdict{Cause: CauseCommand, Says: p.String() + e.unconfirmed(p), Remedy: p.remedy()},
 		time:    p.time, kind: Commands, candidate: p.candidate, agent: p.by[0].connection,
 	}
 	if c := awaited(p.slowest); c != nil {

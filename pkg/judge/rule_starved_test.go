@@ -52,7 +52,7 @@ func TestStarved(t *testing.T) {
 		"iptables reads a long table, on a busy machine": {
 			op:    add(with(seen(plugin("portmap", 0, 1000, longTable(10, 500, 120, 370), longTable(500, 990, 120, 370))), delayed(5))),
 			cause: CauseCommand, says: `^980ms of 1s: plugin portmap ran iptables \(2 times\)`,
-			remedy: `^replace iptables by nftables .*; or run kube-proxy in mode nftables or ipvs, .* 120ms of CPU`,
+			remedy: `^replace iptables with nftables .*; or run kube-proxy in mode nftables or ipvs, .* 120ms of CPU`,
 		},
 		"a plugin computes, on a busy machine": {
 			op: add(with(with(seen(plugin("p", 0, 1000)), cpu(300)), delayed(690))), cause: CausePlugin,

@@ -32,7 +32,7 @@ func TestTheInsideOfAPlugin(t *testing.T) {
                                0                                100ms
   bridge ADD                  │██████████████████████████████████████│     100ms
     wait for lock             │▐██████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for at least 39ms
-    wait for lock ×3          │               █▐▐                    │       8ms  rtnl  without gaps 6ms
+    wait for lock ×3          │               █▐▐                    │       8ms  rtnl  waiting 6ms
     configure interface       │                   ███▌               │       9ms  eth0  2 changes
       netlink RTM_NEWLINK     │                   ▐██▌               │       8ms  eth0
     configure interface       │                      ▏               │        0s  cni0  1 change

@@ -75,7 +75,7 @@ func (n *node) evidence() string {
 		said = "unconfirmed, periodic"
 	}
 	if others := int(n.number(attr.OtherCallsKey)); others > 0 {
-		said += ": for this or " + text.Count(others, "other call")
+		said += ": for this call or " + text.OneOf(others)
 	}
 	return said
 }
@@ -115,7 +115,7 @@ func (n *node) named() string {
 	if name := n.text(semconv.NetworkInterfaceNameKey); name != "" {
 		return name
 	}
-	return fmt.Sprintf("#%d", n.number(attr.InterfaceIndexKey))
+	return fmt.Sprintf("ifindex %d", n.number(attr.InterfaceIndexKey))
 }
 
 func (n *node) holder() string {

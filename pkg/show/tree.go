@@ -23,7 +23,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// Spans folded into it, here (same) or before export, and their time without gaps or sum.
+	// Spans folded into it, here (same) or before export, and the time they cover, or sum.
 	count int
 	same  []*node
 	total time.Duration
@@ -145,8 +145,10 @@ func (n *node) covered() string {
 		return ""
 	case n.series(): // its spans may have overlapped
 		return fmt.Sprintf("sum %s", total)
+	case n.kind() == attr.KindLock, n.kind() == attr.KindWait:
+		return fmt.Sprintf("waiting %s", total)
 	default:
-		return fmt.Sprintf("without gaps %s", total)
+		return fmt.Sprintf("running %s", total)
 	}
 }
 

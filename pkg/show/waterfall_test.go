@@ -78,7 +78,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 func TestASeriesIsDrawnInSegments(t *testing.T) {
 	got := waterfalls(t, Options{Width: 80},
 		operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
-	if want := "    iptables ×3               │██   ██           ██│        1s  without gaps 300ms\n"; !strings.Contains(got, want) {
+	if want := "    iptables ×3               │██   ██           ██│        1s  running 300ms\n"; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestANarrowTerminal(t *testing.T) {
                  0         1s
   bridge ADD    │████████████│        1s
     iptables ×5 │█████ █     │     600ms
-      without gaps 500ms`)
+      running 500ms`)
 }
 
 // Text that is written at once, such as a report of doctor, has only such signs, too.

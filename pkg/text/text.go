@@ -127,6 +127,14 @@ func Count(n int, one string, others ...string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
+// OneOf returns "another" or "one of 2 others".
+func OneOf(n int) string {
+	if n == 1 {
+		return "another"
+	}
+	return fmt.Sprintf("one of %d others", n)
+}
+
 // Duration parses a duration such as "90m", "1d12h" or "2w". A day has 24 hours.
 func Duration(s string) (time.Duration, error) {
 	var sum time.Duration

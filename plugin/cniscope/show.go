@@ -36,7 +36,7 @@ func showCmd() *cobra.Command {
 rows, "✗" failed ones. Below the name of each call stands the cause of its duration. In "1.2s of
 2s" the call lasted 2s, and the cause explains 1.2s of that. Rows can overlap; a cause counts each
 moment once. A row such as "iptables ×11" lasts from the start of the first run to the end of the
-last; "without gaps" is the time in which one of them ran, "sum" adds up all runs.
+last; "running" is the time in which at least one of them ran, "sum" adds up all runs.
 
 FILE is a recording, a trace of Windows (.etl), or "-" for standard input. It needs no root and
 no backend. show uses the thresholds of the recording, or those of --config. It cuts very

@@ -25,7 +25,7 @@ func TestBursts(t *testing.T) {
 		harness.Check(t, p.err)
 		c := n.call(p.name)
 		n.says(c, "agent|slow_command", `cilium-agent`, `^$|^raise the CPU limit of cilium-agent`)
-		if strings.Contains(c.verdict(), "ran clang") && strings.Contains(c.verdict(), "serving this or ") {
+		if strings.Contains(c.verdict(), "ran clang") && strings.Contains(c.verdict(), "serving this call or ") {
 			named++
 			n.says(c, "slow_command", `^\S+ of \S+: cilium-agent`, `^raise the CPU limit of cilium-agent, shared by clang,`)
 		}

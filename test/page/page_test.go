@@ -26,13 +26,13 @@ func recorded(t *testing.T) *browser {
 func TestTheFirstLineIsTheVerdict(t *testing.T) {
 	b := recorded(t)
 	first, _, _ := strings.Cut(b.text("body"), " shop/broken-0 ")
-	if want := "✗ Failed plugin policy failed (code 11): \"no policy for this pod\"; its last command: policyctl exited 3"; first != want {
+	if want := "✗ Failed plugin policy failed (code 11): \"no policy for this pod\"; its last command, policyctl, exited 3"; first != want {
 		t.Errorf("%q, want %q", first, want)
 	}
 	for selector, want := range map[string]string{
 		".who":                   "shop/broken-0 · CNI ADD eth0 · 160.3ms",
 		".counts":                "12 calls of 3 pods: 1 failed, 1 slow",
-		"nav li:nth-child(1)":    "✗ Failed shop/broken-0 CNI ADD eth0 160.3ms plugin policy failed (code 11): \"no policy for this pod\"; its last command: policyctl exited 3",
+		"nav li:nth-child(1)":    "✗ Failed shop/broken-0 CNI ADD eth0 160.3ms plugin policy failed (code 11): \"no policy for this pod\"; its last command, policyctl, exited 3",
 		"nav li:nth-child(2)":    "! Slow shop/slow-0 CNI ADD eth0 2.22s 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep",
 		"article.slow h3":        "shop/slow-0 CNI ADD eth0 2.22s ! Slow more than 2s 2 slow commands",
 		"article.slow .row.slow": "! policyctl 2.1s , begins after",

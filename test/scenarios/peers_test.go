@@ -125,9 +125,9 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 	end := harness.Must(n.Begin(standin.Injection{Kind: "stop", Of: "switch"}, ""))(t)
 	time.AfterFunc(lost+time.Second, end)
 	s.crowd("crowd", pods)
-	cause, remedy, says := "behind_agent", "kill -CONT", regexp.MustCompile(`serving this or \d other calls, waited for .*vs-switchd \(stopped\)`)
+	cause, remedy, says := "behind_agent", "kill -CONT", regexp.MustCompile(`serving this call or one of \d others, waited for .*vs-switchd \(stopped\)`)
 	if !global() {
-		cause, remedy, says = "", "", regexp.MustCompile(`vs-db.*serving this or \d other calls|serving this or \d other calls.*vs-db`)
+		cause, remedy, says = "", "", regexp.MustCompile(`vs-db.*serving this call or one of \d others|serving this call or one of \d others.*vs-db`)
 	}
 	for i := range pods {
 		call := s.call(fmt.Sprint("crowd-", i))
