@@ -15,7 +15,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		return nil, f.Agents.Err
 	}
 	if len(f.Agents.Value) == 0 {
-		return nil, notApplicable("no network is loaded whose plugin is known to call an agent")
+		return nil, notApplicable("no loaded network has a plugin known to call an agent")
 	}
 	var found []Finding
 	for _, a := range f.Agents.Value {
@@ -25,7 +25,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		}
 		finding := Finding{
 			Level:    Problem,
-			Summary:  fact.Sayf("plugin %s of network %s %s: %s", a.Plugin, a.Network, place(a), wrong),
+			Summary:  fact.Sayf("plugin %s of network \"%s\" %s: %s", a.Plugin, a.Network, place(a), wrong),
 			Evidence: append(shown(f, a), serving(f, a)...),
 			Remedy:   remedyForAgent(f, a),
 		}

@@ -27,7 +27,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
 		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
 		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
-		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "it is the usual address of the agent of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
+		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network \"pods\" asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "it is the usual address of the agent of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
 		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last line of the attempt before: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
 		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			old := agent
@@ -114,7 +114,7 @@ func TestCallsThatFailed(t *testing.T) {
 	}
 	f.Scope.Value.Recent.Failures = []control.Failure{old, failure, failure}
 	r := Judge(f)
-	if len(r.Findings) != 1 || r.Findings[0].Level != Warning || !strings.Contains(r.Findings[0].Summary, "2 CNI ADDs of network pods failed") ||
+	if len(r.Findings) != 1 || r.Findings[0].Level != Warning || !strings.Contains(r.Findings[0].Summary, "2 CNI ADDs of network \"pods\" failed") ||
 		!strings.Contains(r.Findings[0].Evidence[0], "pod shop/a, plugin bridge, after 30s: agent_refused") || r.Findings[0].Remedy[0] != "start it" {
 		t.Errorf("%+v", r.Findings)
 	}

@@ -108,7 +108,7 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
 	calls := text.Count(len(failed), "CNI "+last.Command)
 	if last.Network != "" {
-		calls = fact.Sayf("%s of network %s", calls, last.Network)
+		calls = fact.Sayf("%s of network \"%s\"", calls, last.Network)
 	}
 	finding := Finding{
 		Level:   Warning,

@@ -163,7 +163,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "a version that no plugin has", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin version does not allow STATUS"
 			f.Folder.Value.Networks[0].CNIVersion = "2.0.0"
-		}, Problem, []string{"not ready: containerd does not support the cniVersion of network pods", "see cni-version"}},
+		}, Problem, []string{"not ready: containerd does not support the cniVersion of network \"pods\"", "see cni-version"}},
 		{"network-ready", "nothing loaded", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
 		}, Problem, []string{"has not loaded 10-pods.conflist", "see cni-loaded"}},
@@ -215,7 +215,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{ContainerID: "b", Network: "pods", IfName: "eth0", Since: f.Now.Add(-3 * time.Hour), File: "/var/lib/cni/results/pods-b-eth0"},
 			}}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Tried: 2, Says: "plugin bridge failed"}}
-		}, Warning, []string{"1 network attachment without a sandbox", "eth0 of network pods, pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
+		}, Warning, []string{"1 network attachment without a sandbox", "eth0 of network \"pods\", pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
 		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}
@@ -225,7 +225,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"1 address of network pods leased to removed sandboxes by host-local, of 254 in all that it leased; the oldest for 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"host-local leases 1 of 254 addresses of network \"pods\" to removed sandboxes, for up to 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

@@ -148,7 +148,7 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 		says, remedy := judge.Unstartable(*b.Wrong)
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
-			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(says)},
+			Evidence: []string{fact.Sayf("network \"%s\" needs it", b.Network), fact.Clean(says)},
 			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(f, b.Name))},
 		}
 		for _, a := range f.Held.Value.Stopped {
@@ -199,7 +199,7 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level:   Problem,
-			Summary: fact.Sayf("%s does not support the cniVersion of network %s", f.Runtime.Value.Called(), n.Name),
+			Summary: fact.Sayf("%s does not support the cniVersion of network \"%s\"", f.Runtime.Value.Called(), n.Name),
 			Evidence: []string{
 				fact.Sayf("%s: cniVersion %s", n.File, v),
 				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", ")),

@@ -47,8 +47,8 @@ func (s Stuck) Says() string {
 	sandboxes, networks := map[string]bool{}, []string{}
 	for _, a := range s.Attachments {
 		sandboxes[a.ContainerID] = true
-		if !slices.Contains(networks, a.Network) {
-			networks = append(networks, a.Network)
+		if network := `"` + a.Network + `"`; !slices.Contains(networks, network) {
+			networks = append(networks, network)
 		}
 	}
 	if len(sandboxes) == 0 {
@@ -85,7 +85,7 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	oldest := leaked[0]
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s without a sandbox (an ADD without DEL), the oldest for %s",
+		Summary: fact.Sayf("%s without a sandbox (an ADD without DEL), up to %s old",
 			text.Count(len(leaked), "network attachment"),
 			age(l.Time.Sub(oldest.Since))),
 	}
@@ -98,8 +98,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if len(files) > 0 {
-		finding.Remedy = append(finding.Remedy, leak.Free(files, binsOf(f))+" # runs the plugins' DEL, as the runtime "+
-			"would have; needs jq")
+		finding.Remedy = append(finding.Remedy, "run the plugins' DEL, as the runtime would have, by the next command (needs jq)",
+			leak.Free(files, binsOf(f)))
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
 		finding.Remedy = append(finding.Remedy, "for those without a cached result: free the addresses that leaked-leases "+
@@ -153,7 +153,7 @@ func networkOf(name string) string {
 	if name == "" {
 		return "a network of unknown name"
 	}
-	return fact.Sayf("network %s", name)
+	return fact.Sayf("network \"%s\"", name)
 }
 
 func podOf(a leak.Attachment) string {
@@ -186,9 +186,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of network %s leased to removed sandboxes by host-local, of %d in all that it leased; "+
-			"the oldest for %s",
-			text.Count(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
+		Summary: fact.Sayf("host-local leases %d of %s of network \"%s\" to removed sandboxes, for up to %s", len(leaked),
+			text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
 			age(l.Time.Sub(leaked[0].Since))),
 	}
 	var files []string
@@ -213,7 +212,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			"pods were never torn down", old, stamp(l.Boot)))
 	}
 	if cached > 0 {
-		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks also releases %d of them", cached))
+		finding.Remedy = append(finding.Remedy, fact.Sayf("run the command under leaked-networks, which also "+
+			"releases %d of %d", cached, len(leaked)))
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,

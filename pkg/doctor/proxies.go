@@ -27,12 +27,13 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Summary:  "two service proxies: kube-proxy runs, and Cilium's replacement for it is on",
 		Evidence: append(proxy, on...),
 		Remedy: append([]string{
-			"for a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
-			"for this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
-			"then remove kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
+			"keep kube-proxy: cilium config set kube-proxy-replacement false",
+			"or remove kube-proxy; in a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
+			"in this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
+			"then delete kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
 				"kubectl -n kube-system delete configmap kube-proxy",
 			"then remove kube-proxy's rules on each node, by one of these commands",
-		}, append(removeRules(), "or keep kube-proxy: cilium config set kube-proxy-replacement false")...),
+		}, removeRules()...),
 	}}, nil
 }
 
@@ -70,7 +71,7 @@ func unserved(f *fact.Facts) []Finding {
 
 func removeRules() []string {
 	return []string{
-		"any mode: kube-proxy --cleanup (from its image, privileged, with the host's network)",
+		"any mode, in a privileged container of kube-proxy's image with the host's network: kube-proxy --cleanup",
 		"iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | " +
 			"ip6tables-restore",
 		"nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy",

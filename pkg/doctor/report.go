@@ -144,7 +144,7 @@ func (r Report) Text(out io.Writer) error {
 		return !strings.Contains("\n"+b.String(), "\n"+mark+" ")
 	})
 	fmt.Fprintf(&b, "(%s)\n", strings.Join(legend, ", "))
-	fmt.Fprintf(&b, "%s (took %s)\n", r.Summary(), r.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s (%s)\n", r.Summary(), r.Took.Round(time.Millisecond))
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -152,12 +152,16 @@ func (r Report) Text(out io.Writer) error {
 // Summary returns the counts in words.
 func (r Report) Summary() string {
 	findings, unchecked := r.Count(Found), r.Count(Unchecked)
+	notes := len(slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Level != Note }))
 	said := "healthy"
 	switch {
 	case findings > 0:
 		said = text.Count(findings, "finding")
 	case unchecked > 0:
 		said = "nothing found"
+	}
+	if notes > 0 {
+		said += ", " + text.Count(notes, "note")
 	}
 	if unchecked > 0 {
 		said += ", " + text.Count(unchecked, "check") + " could not be made"

@@ -81,7 +81,7 @@ func TestACheckThatDecidesNothingIsNotCalledHealthy(t *testing.T) {
 		{empty, "cni-binaries", NotApplicable, "see cni-folder"},
 		{empty, "cni-loaded", NotApplicable, "see cni-folder"},
 		{empty, "cni-order", NotApplicable, "see cni-folder"},
-		{agentless, "cni-agent", NotApplicable, "no network is loaded"},
+		{agentless, "cni-agent", NotApplicable, "no loaded network"},
 		{blocked, "cni-order", NotApplicable, "see cni-folder"},
 		{down, "nri", Unchecked, fact.ErrSilent.Error()}, // its socket outlives the runtime
 	} {
@@ -164,12 +164,12 @@ func TestAFileThatIsNotJSONIsSaidToBeSo(t *testing.T) {
 	harness.Says(t, Judge(f).Findings[0].Summary, "00-bad.conflist, is not valid JSON, so containerd loads no network")
 }
 
-func TestKeepingKubeProxyIsTheLastRemedy(t *testing.T) {
+func TestKeepingKubeProxyIsTheFirstRemedy(t *testing.T) {
 	f := whole()
 	f.Processes.Value = []fact.Process{{Name: "kube-proxy", HostNet: true}}
 	f.LB.Value = fact.LB{Socket: []fact.Attached{{Program: "cil_sock4_conne", To: "cgroup /"}}, Services: 2, NodePorts: 1}
 	remedy := Judge(f).Findings[0].Remedy
-	harness.Says(t, remedy[len(remedy)-1], "or keep kube-proxy")
+	harness.Says(t, remedy[0], "keep kube-proxy")
 	for _, line := range remedy {
 		if strings.HasSuffix(line, ":") {
 			t.Errorf("a heading: %q", line)

@@ -37,7 +37,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 				"[runtime] socket to its path", r.Called())},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			finding.Evidence = append(finding.Evidence, fact.Sayf("no process listens on this socket, so %s has exited",
+			finding.Evidence = append(finding.Evidence, fact.Sayf("no process listens on this socket: %s exited, or listens at another",
 				r.Called()))
 			finding.Remedy[0] = r.Restart() + "; " + r.Journal()
 		}
@@ -195,7 +195,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return []Finding{{
 			Level:   Note,
-			Summary: "no cniscope observes this node", Evidence: []string{fact.Sayf("no cniscope answers in %s",
+			Summary: "cniscope does not run on this node", Evidence: []string{fact.Sayf("no cniscope answers in %s",
 				f.Options.RunDir)},
 			Remedy: []string{"cniscope install, or systemctl enable --now cniscope"},
 		}}, nil

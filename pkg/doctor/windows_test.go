@@ -29,7 +29,7 @@ func TestChecksOfWindows(t *testing.T) {
 		{"all is well", func(*fact.Facts) {}, "", ""},
 		{"no containers", func(f *fact.Facts) { f.HNS.Value = "" }, "hns", "there is no Host Network Service"},
 		{"stopped", func(f *fact.Facts) { f.HNS.Value = "not running" }, "hns", "does not run"},
-		{"no agent", func(f *fact.Facts) { f.Pipes.Value = nil }, "agent-pipe", "plugin antrea of network antrea asks has no pipe"},
+		{"no agent", func(f *fact.Facts) { f.Pipes.Value = nil }, "agent-pipe", "plugin antrea of network \"antrea\" asks has no pipe"},
 		{"another CNI", func(f *fact.Facts) { f.Folder.Value.Networks, f.Pipes.Value = nil, nil }, "", ""},
 		{"late", func(f *fact.Facts) { f.Trial.Value.Took = time.Second }, "self-test", "processes are reported late"},
 		{"unread", func(f *fact.Facts) { f.Trial.Value.Unread = "Access is denied." }, "self-test", "cannot be read"},

@@ -156,13 +156,13 @@ func master(v *Verdict, f *event.Found) {
 }
 
 func leases(v *Verdict, f *event.Found) {
-	v.Says += fmt.Sprintf("; network %s has %s", f.Name, count(f.Leased, "lease"))
+	v.Says += fmt.Sprintf("; network \"%s\" has %s", f.Name, count(f.Leased, "lease"))
 	switch {
 	case f.Stale > 0:
 		v.Says += fmt.Sprintf(", %d of them stale", f.Stale)
 		v.Remedy = "run cniscope doctor: leaked-leases has the command that frees the stale leases"
 	case f.Leased > 0:
-		v.Remedy = fmt.Sprintf("give network %s a range larger than the kubelet's maxPods: no lease is stale", f.Name)
+		v.Remedy = fmt.Sprintf("give network \"%s\" a range larger than the kubelet's maxPods: no lease is stale", f.Name)
 	}
 }
 

@@ -59,15 +59,15 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"stale leases": {
 			op: failing("host-local", full, leases(253, 250)), cause: CauseFailed,
-			says: `; network pods has 253 leases, 250 of them stale$`, remedy: `^run cniscope doctor: leaked-leases`, report: "k3s-io/k3s#4682",
+			says: `; network "pods" has 253 leases, 250 of them stale$`, remedy: `^run cniscope doctor: leaked-leases`, report: "k3s-io/k3s#4682",
 		},
 		"a small range": {
 			op: failing("host-local", full, leases(253, 0)), cause: CauseFailed,
-			says: `has 253 leases$`, remedy: `^give network pods a range larger`, report: "k3s-io/k3s#4682",
+			says: `has 253 leases$`, remedy: `^give network "pods" a range larger`, report: "k3s-io/k3s#4682",
 		},
 		"no lease there": {
 			op: failing("host-local", full, leases(0, 0)), cause: CauseFailed,
-			says: `pods has no lease$`, remedy: `^run cniscope doctor: .*if no lease is stale`, report: "k3s-io/k3s#4682",
+			says: `"pods" has no lease$`, remedy: `^run cniscope doctor: .*if no lease is stale`, report: "k3s-io/k3s#4682",
 		},
 		"a module that is not loaded": {
 			op: failing("ipvlan", kind, module(event.ModuleThere)), cause: CauseFailed,

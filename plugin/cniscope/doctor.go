@@ -108,7 +108,10 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	case missing != nil:
 		return unhealthy{missing, doctor.ExitFindings}
 	case code != doctor.ExitHealthy:
-		return unhealthy{fmt.Errorf("%s", report.Summary()), code}
+		if f.format != "json" { // the report ends with it
+			return unhealthy{errors.New(""), code}
+		}
+		return unhealthy{errors.New(report.Summary()), code}
 	}
 	return nil
 }

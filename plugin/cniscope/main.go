@@ -42,7 +42,9 @@ func run(ctx context.Context) (code int) {
 		if errors.Is(err, control.ErrNotRunning) {
 			err = fmt.Errorf("%w; start the service cniscope, or run cniscope install", err)
 		}
-		fmt.Fprintln(os.Stderr, "cniscope:", err)
+		if err.Error() != "" {
+			fmt.Fprintln(os.Stderr, "cniscope:", err)
+		}
 		return exitCode(err)
 	}
 	return 0

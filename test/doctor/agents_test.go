@@ -21,7 +21,7 @@ import (
 // The network is reported ready, but no agent listens on the plugin's socket.
 func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a := newAsker(t, true)
-	asks := "plugin asker of network " + a.rig.Networks()[0].Name + " asks its agent at " + a.socket
+	asks := "plugin asker of network \"" + a.rig.Networks()[0].Name + "\" asks its agent at " + a.socket
 	a.finds("cni-agent", doctor.Problem, asks, "there is no such socket", "socket in its configuration", "NetworkReady=true", "no process and no container")
 
 	agent := a.serve()
@@ -106,7 +106,7 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	}
 	harness.Until(a, "the failure is known", func() bool { return len(of(a.examine(), "failed-calls")) > 0 })
 	a.finds("cni-agent", doctor.Problem, "no process listens there", "1 call failed there since")
-	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network "+a.rig.Networks()[0].Name, "pod shop/web-2, plugin asker")
+	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network \""+a.rig.Networks()[0].Name+"\"", "pod shop/web-2, plugin asker")
 
 	a.serve()
 	a.silent("cni-agent")

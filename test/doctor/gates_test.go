@@ -70,7 +70,7 @@ func TestTheGatesOfAnInstallation(t *testing.T) {
 	bridge := harness.Must(os.ReadFile(filepath.Join(n.rig.CNIBinDir(), "bridge")))(t)
 	harness.Check(t, n.rig.AddPlugin("late", bridge))
 
-	n.stops("agent", "plugin late of network late asks its agent at "+socket+": there is no such socket", "cilium install")
+	n.stops("agent", "plugin late of network \"late\" asks its agent at "+socket+": there is no such socket", "cilium install")
 	listens(t, socket)
 
 	harness.Check(t, n.rig.AddPlugin("late", []byte(notReady)))

@@ -66,12 +66,12 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n.silent("leaked-networks", "leaked-leases")
 
 	results, leases := n.aged(gone, 3*time.Hour)
-	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network pods, pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
-	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks also releases 1 of them")
+	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network \"pods\", pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
+	n.finds("leaked-leases", doctor.Warning, "host-local leases 1 of 2 addresses of network \"pods\"", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "run the command under leaked-networks, which also releases 1 of 1")
 
 	// The remedy does what the runtime's DEL would have done.
 	command := harness.Must(n.rig.Inside(""))(t)
-	n.run(append(command, "sh", "-ec", found.Remedy[0])...)
+	n.run(append(command, "sh", "-ec", found.Remedy[1])...)
 	if left := append(there(leases), there([]string{results[len(results)-1]})...); len(left) > 0 {
 		t.Errorf("the command leaves %v", left)
 	}
@@ -92,7 +92,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	for _, file := range results {
 		harness.Check(t, os.Remove(file))
 	}
-	found := n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "1 older than the node's restart", "days")
+	found := n.finds("leaked-leases", doctor.Warning, "host-local leases 1 of 1 address of network \"pods\"", "1 older than the node's restart", "days")
 	n.silent("leaked-networks")
 	n.run("sh", "-ec", found.Remedy[0])
 	if left := there(leases); len(left) > 0 {
@@ -156,7 +156,7 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 		harness.Check(t, os.Remove(file))
 	}
 	harness.Until(n, "the sandbox is found", func() bool { return len(stuck(doctor.Problem)) > 0 })
-	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "DEL needs the configuration of network pods, which is gone", "pod shop/web-0", "libcni's cache", ids[0])
+	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "DEL needs the configuration of network \"pods\", which is gone", "pod shop/web-0", "libcni's cache", ids[0])
 	harness.Check(t, s.WaitLog(n.ctx, "sandboxes cannot be stopped", 1))
 	why := exec.Command(program, "why", "shop/web-0", "--config", s.Config())
 	out := harness.Must(why.Output())(t)

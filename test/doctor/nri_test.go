@@ -31,7 +31,7 @@ func TestACniscopeThatIsNotRegisteredIsFound(t *testing.T) {
 	s := scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program, NoNRI: true})
 	n.finds("nri", doctor.Warning, "is not registered", "process")
 	harness.Check(t, s.Stop())
-	n.finds("nri", doctor.Note, "no cniscope observes this node")
+	n.finds("nri", doctor.Note, "cniscope does not run on this node")
 
 	scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 	n.silent("nri")

@@ -87,13 +87,13 @@ func TestAFailedCallIsLookedInto(t *testing.T) {
 	network := s.network("small", small)
 	const none = "no IP addresses available"
 	gone := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "gone-0"}))(t)
-	fails("range-too-small", []string{none, "; network small has 1 lease"}, "give network small a range larger")
+	fails("range-too-small", []string{none, "; network \"small\" has 1 lease"}, "give network \"small\" a range larger")
 	harness.Check(t, s.rig.StopPod(s.ctx, gone))
 	lease := filepath.Join(network.DataDir, "small", network.Subnet.Addr().Next().Next().String())
 	harness.Check(t, os.WriteFile(lease, []byte(strings.Repeat("5ca1ab1e", 8)+"\r\neth0"), 0o644))
 	long := time.Now().Add(-time.Hour)
 	harness.Check(t, os.Chtimes(lease, long, long))
-	fails("stale-leases", []string{none, "; network small has 1 lease, 1 of them stale"}, "run cniscope doctor: leaked-leases")
+	fails("stale-leases", []string{none, "; network \"small\" has 1 lease, 1 of them stale"}, "run cniscope doctor: leaked-leases")
 
 	file := filepath.Join(t.TempDir(), "multus.kubeconfig")
 	for until, says := range map[time.Duration]string{-3 * time.Hour: " expired 3h0m", time.Hour: " is valid for another "} {
