@@ -120,7 +120,15 @@ func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return Usagef("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0])))
+	similar := c.SuggestionsFor(args[0])
+	for _, of := range c.Commands() {
+		for _, below := range of.Commands() {
+			if below.Name() == args[0] && of.IsAvailableCommand() {
+				similar = append(similar, of.Name()+" "+below.Name())
+			}
+		}
+	}
+	return Usagef("unknown command %q%s", args[0], meant(similar))
 }
 
 func meant(similar []string) string {
@@ -150,7 +158,14 @@ func arguments(c *cobra.Command, args []string, err error) error {
 }
 
 func flagError(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+		return hint(c, unknown(c, args))
+	}
 	var none *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		err = fmt.Errorf("invalid value %q of --%s: %w", value.GetValue(), value.GetFlag().Name, errors.Unwrap(value))
+	}
 	if errors.As(err, &none) {
 		similar := &cobra.Command{SuggestionsMinimumDistance: 2}
 		c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -29,10 +30,13 @@ func open(ctx context.Context, on disk.FS, path string, others ...Format) (*Read
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("cannot read the recording: %s: %w", path, context.Cause(ctx))
+		return nil, fmt.Errorf("cannot open recording %s: %w", path, context.Cause(ctx))
 	}
 	if o.err != nil {
-		return nil, fmt.Errorf("cannot read the recording: %w", o.err)
+		if of := (*fs.PathError)(nil); errors.As(o.err, &of) {
+			o.err = of.Err
+		}
+		return nil, fmt.Errorf("cannot open recording %s: %w", path, o.err)
 	}
 	r, err := newReader(Until(ctx, o.file), text.Clean(path, maxString), others)
 	if err != nil {

@@ -204,7 +204,7 @@ func (d baselineDocument) text(out io.Writer) error {
 func (r baselineRow) says() string {
 	switch {
 	case r.Slower:
-		return "slower than usual now: " + text.Round(r.Now).String()
+		return fmt.Sprintf("slower than usual: median %s of the last 20 calls", text.Round(r.Now))
 	case !r.Confident:
 		return fmt.Sprintf("known from %d calls on", baseline.Enough)
 	}

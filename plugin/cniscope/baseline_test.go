@@ -39,7 +39,7 @@ func knownUsual() *baseline.Document {
 func TestBaselineIsShown(t *testing.T) {
 	const want = `
 NETWORK  PLUGIN   CALL  COMMAND   CALLS  MEDIAN  P99
-pods     bridge   ADD             2,315  95.1ms  95.1ms  slower than usual now: 480.6ms
+pods     bridge   ADD             2,315  95.1ms  95.1ms  slower than usual: median 480.6ms of the last 20 calls
 pods     bridge   ADD   iptables  980    2.99ms  2.99ms
 pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
 `

@@ -21,7 +21,7 @@ const (
 	serviceKind = "unit"
 	serviceName = "cniscope.service"
 
-	notInstalled = "not installed, neither by cniscope install nor by a package"
+	notInstalled = "cniscope is not installed, neither by cniscope install nor by a package; run cniscope install"
 )
 
 func installed(ctx context.Context, root string, file optionsFile) (*install.Status, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -23,12 +24,18 @@ type remembered struct {
 	since      time.Time
 }
 
+type sourceless string
+
+func (s sourceless) Error() string { return string(s) }
+
+func (sourceless) Unwrap() error { return control.ErrNotRunning }
+
 func showRemembered(ctx context.Context, out, diagnostics io.Writer, options config.Options, o showOptions) error {
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("this node has no spool ([export.spool] dir in %s, or --spool DIR), and %w",
-			cmp.Or(o.options, defaultOptionsFile()), err)
+		return sourceless(fmt.Sprintf("found neither a spool ([export.spool] dir in %s, or --spool DIR) nor a running cniscope%s",
+			cmp.Or(o.options, defaultOptionsFile()), strings.TrimPrefix(err.Error(), control.ErrNotRunning.Error())))
 	}
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	serviceKind = "service"
 	serviceName = node.ServiceName
 
-	notInstalled = "not installed: there is no service cniscope"
+	notInstalled = "cniscope is not installed: there is no service cniscope; run cniscope install"
 )
 
 func asService(program func(context.Context) int) (code int, is bool) {

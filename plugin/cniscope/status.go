@@ -19,7 +19,7 @@ func statusCmd() *cobra.Command {
 		Use:   "status",
 		Short: "Show the installed files and whether cniscope is running",
 		Long: `Show the installed files, whether they were changed since the installation, whether containerd
-loaded them, and whether cniscope is running and registered with NRI.
+needs a restart, and whether cniscope is running and registered with NRI.
 
 status changes nothing. Without root it shows less. The exit code is 1 if cniscope is neither
 installed nor running.`,
