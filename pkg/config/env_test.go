@@ -108,7 +108,7 @@ func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318",
 		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
 	}), "host")}.Load()
-	harness.Says(t, fmt.Sprint(err), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/json\" is not supported: set it to grpc or http/protobuf")
+	harness.Says(t, fmt.Sprint(err), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/json\" is not supported; set it to grpc or http/protobuf")
 }
 
 // OpenTelemetry specification, protocol/exporter.

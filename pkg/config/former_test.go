@@ -14,15 +14,15 @@ import (
 // A former name gives a warning; its value applies if its form is unchanged and the new option is not set.
 func TestFormerNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"[containerd]\naddress = \"/run/c.sock\"\n":     `:2:1: containerd.address: is now called runtime.socket: write socket = … in [runtime]`,
-		"[run]\ndir = \"/run/c.sock\"\n":                `:2:1: run.dir: is now called state.dir: write dir = … in [state]`,
-		"limits.spans = 77\n":                           `:1:8: limits.spans: is now called limits.images: write images = … in [limits]`,
+		"[containerd]\naddress = \"/run/c.sock\"\n":     `:2:1: containerd.address: is now called runtime.socket; write socket = … in [runtime]`,
+		"[run]\ndir = \"/run/c.sock\"\n":                `:2:1: run.dir: is now called state.dir; write dir = … in [state]`,
+		"limits.spans = 77\n":                           `:1:8: limits.spans: is now called limits.images; write images = … in [limits]`,
 		"limits.images = 77\nlimits.spans = 99\n":       `:2:8: limits.spans: is now called limits.images`,
 		"[[agent]]\ncommand = \"antrea-agent\"\n":       `:1:3: agent: is now called probe.agents and written otherwise: it has no effect`,
 		"sampling.annotations = true\n":                 `:1:10: sampling.annotations: is now called sampling.annotation_namespaces`,
-		"[limits]\nsettle = \"1s\"\nmax_hold = \"9s\"":  `:3:1: limits.max_hold: has no effect any more: it is always 10m: remove it`,
-		"slow.floor = 3\n":                              `:1:6: slow.floor: has no effect any more: it is always 100ms: remove it`,
-		"export.file.max_bytes = \"1MiB\"\n":            `:1:13: export.file.max_bytes: has no effect any more: it is always 100MiB: remove it`,
+		"[limits]\nsettle = \"1s\"\nmax_hold = \"9s\"":  `:3:1: limits.max_hold: has no effect any more: it is always 10m; remove it`,
+		"slow.floor = 3\n":                              `:1:6: slow.floor: has no effect any more: it is always 100ms; remove it`,
+		"export.file.max_bytes = \"1MiB\"\n":            `:1:13: export.file.max_bytes: has no effect any more: it is always 100MiB; remove it`,
 		"[containerd]\naddress = \"/run/c.sock\"\nx=1":  "",
 		"[run]\ndirr = \"/run/c\"\n":                    "",
 		"[containerd]\naddress = \"c.sock\"\n":          "",

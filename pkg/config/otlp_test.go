@@ -78,7 +78,7 @@ func TestFilesThatAreNotCertificatesAreNamed(t *testing.T) {
 		`ca = "` + bad + `"`:                                "bad.pem\" holds no PEM certificate",
 		`ca = "` + dir + `"`:                                "is not a regular file",
 		`cert = "` + bad + `"` + "\nkey = \"" + bad + `"`:   "export.otlp.cert: ",
-		`key = "` + bad + `"`:                               "export.otlp.key: is there without a certificate: set cert too",
+		`key = "` + bad + `"`:                               "export.otlp.key: is there without a certificate; set cert too",
 		`cert = "/not/there"` + "\nkey = \"/nor/this\"":     "no such file",
 		`cert = "` + bad + `"` + "\nkey = \"/dev/urandom\"": "is not a regular file",
 	} {

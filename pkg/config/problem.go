@@ -26,10 +26,13 @@ func (p Problem) Error() string {
 		at += fmt.Sprintf(":%d:%d", p.Line, p.Column)
 	}
 	parts := []string{at}
-	for _, part := range []string{text.Clean(p.Key, text.Bound), p.What, p.Remedy} {
+	for _, part := range []string{text.Clean(p.Key, text.Bound), p.What} {
 		if part != "" {
 			parts = append(parts, part)
 		}
+	}
+	if p.Remedy != "" {
+		parts[len(parts)-1] += "; " + p.Remedy
 	}
 	return strings.Join(parts, ": ")
 }
