@@ -3,9 +3,11 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -70,9 +72,21 @@ var restNames = map[string]string{"network": "network configuration", "between r
 
 func restOf(all []Spent) string {
 	var rest []string
+	listed := map[string]bool{} // parts that also have a cause
+	for _, s := range all {
+		for _, a := range judge.Accounts() {
+			if s.Cause != "" && slices.Contains(judge.Cause(s.Cause).About().Parts, a.Kind) {
+				listed[partName(a.Time(0).Key)] = true
+			}
+		}
+	}
 	for _, s := range all {
 		if s.Cause == "" && s.Share >= restLeast {
-			rest = append(rest, cmp.Or(restNames[s.Name], s.Name)+" "+share(s.Share))
+			name := cmp.Or(restNames[s.Name], s.Name)
+			if listed[s.Name] {
+				name = "other " + name
+			}
+			rest = append(rest, name+" "+share(s.Share))
 		}
 	}
 	return strings.Join(rest, " · ")
