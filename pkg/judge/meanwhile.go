@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The clause names what an agent did longest during a call, possibly for others: "agentd, serving this call or
-// one of 2 others, ran clang". It is empty below worth of the time. Work that the agent also does without callers does not count.
+// The clause names what an agent did longest during a call, possibly for others. It is empty below worth of the
+// time. Work that the agent also does without callers does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""

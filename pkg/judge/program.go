@@ -148,7 +148,7 @@ func (p *program) String() string {
 	return said
 }
 
-// unconfirmed adds the number of runs that a confirmed program does not count.
+// unconfirmed counts runs beside a confirmed program's.
 func (e *evidence) unconfirmed(p *program) string {
 	n := 0
 	for _, other := range e.programs() {

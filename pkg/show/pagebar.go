@@ -72,7 +72,7 @@ var restNames = map[string]string{"network": "network configuration", "between r
 
 func restOf(all []Spent) string {
 	var rest []string
-	listed := map[string]bool{} // parts that also have a cause
+	listed := map[string]bool{}
 	for _, s := range all {
 		for _, a := range judge.Accounts() {
 			if s.Cause != "" && slices.Contains(judge.Cause(s.Cause).About().Parts, a.Kind) {

@@ -23,7 +23,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// Spans folded into it, here (same) or before export, and the time they cover, or sum.
+	// Spans folded into it, here (same) or before export, and their time.
 	count int
 	same  []*node
 	total time.Duration

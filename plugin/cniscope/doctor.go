@@ -108,7 +108,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	case missing != nil:
 		return unhealthy{missing, doctor.ExitFindings}
 	case code != doctor.ExitHealthy:
-		if f.format != "json" { // the report ends with it
+		if f.format != "json" {
 			return unhealthy{errors.New(""), code}
 		}
 		return unhealthy{errors.New(report.Summary()), code}

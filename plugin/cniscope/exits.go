@@ -16,7 +16,7 @@ func exits() []exit {
 	const unreadable = "the recording is unreadable, or contains no matching call"
 	return []exit{
 		{"", "0", "success"},
-		{"", "1", "it failed, or found a problem; the cause is on standard error"},
+		{"", "1", "it failed (standard error has the cause), or found a problem"},
 		{"", "2", "usage error: unknown command, flag or value"},
 		{"", "128+n", "second signal n before it had stopped: 130 for SIGINT, 143 for SIGTERM"},
 		{"run", "0", "stopped by SIGTERM or SIGINT, or because the containerd that started it exited"},
