@@ -98,7 +98,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if len(files) > 0 {
-		finding.Remedy = append(finding.Remedy, "run the plugins' DEL, as the runtime would have, by the next command (needs jq)",
+		finding.Remedy = append(finding.Remedy,
+			"run the plugins' DEL, as the runtime would have, by the next command (needs jq)",
 			leak.Free(files, binsOf(f)))
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {

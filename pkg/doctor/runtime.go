@@ -37,8 +37,8 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 				"[runtime] socket to its path", r.Called())},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			finding.Evidence = append(finding.Evidence, fact.Sayf("no process listens on this socket: %s exited, or listens at another",
-				r.Called()))
+			finding.Evidence = append(finding.Evidence,
+				fact.Sayf("no process listens on this socket: %s exited, or listens at another", r.Called()))
 			finding.Remedy[0] = r.Restart() + "; " + r.Journal()
 		}
 		return []Finding{withoutFolder(f, finding)}, nil

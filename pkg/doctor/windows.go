@@ -59,8 +59,8 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 			if known && !slices.ContainsFunc(f.Pipes.Value, func(p string) bool { return strings.EqualFold(p, pipe) }) {
 				found = append(found, Finding{
 					Level: Problem,
-					Summary: fact.Sayf("the agent that plugin %s of network \"%s\" asks has no pipe: every ADD fails", plugin.Type,
-						n.Name),
+					Summary: fact.Sayf("the agent that plugin %s of network \"%s\" asks has no pipe: every ADD fails",
+						plugin.Type, n.Name),
 					Evidence: []string{fmt.Sprintf(`there is no \\.\pipe\%s`, pipe)},
 					Remedy:   []string{"start the agent; the log of its pod or service says why it exited"},
 				})

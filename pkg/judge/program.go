@@ -142,7 +142,8 @@ func (p *program) String() string {
 		if a.runs > 1 {
 			often = fmt.Sprintf(" %d times", a.runs)
 		}
-		said += joint + a.subject(p.via) + " ran " + what + often + inner + strings.Replace(a.circumstances(p.via), ", while", while, 1)
+		said += joint + a.subject(p.via) + " ran " + what + often + inner +
+			strings.Replace(a.circumstances(p.via), ", while", while, 1)
 		joint, what, inner, while = ", and ", "it", "", " while"
 	}
 	return said

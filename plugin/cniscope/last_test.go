@@ -106,7 +106,8 @@ func TestShowLastFindsTheSpoolByTheOptions(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	write("")
-	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "found neither a spool ([export.spool] dir in ") {
+	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil ||
+		!strings.Contains(err.Error(), "found neither a spool ([export.spool] dir in ") {
 		t.Errorf("%v", err)
 	}
 	write("[export.spool]\ndir = \"" + filepath.Join(dir, "none") + "\"\n")

@@ -34,8 +34,9 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return sourceless(fmt.Sprintf("found neither a spool ([export.spool] dir in %s, or --spool DIR) nor a running cniscope%s",
-			cmp.Or(o.options, defaultOptionsFile()), strings.TrimPrefix(err.Error(), control.ErrNotRunning.Error())))
+		return sourceless(fmt.Sprintf("found neither a spool ([export.spool] dir in %s, or --spool DIR) nor a running "+
+			"cniscope%s", cmp.Or(o.options, defaultOptionsFile()),
+			strings.TrimPrefix(err.Error(), control.ErrNotRunning.Error())))
 	}
 	if err != nil {
 		return err
