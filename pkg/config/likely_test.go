@@ -10,8 +10,8 @@ func TestLikelyMistakes(t *testing.T) {
 	const otlp = "[export.otlp]\n"
 	for text, want := range map[string]string{
 		otlp + `endpoint = "tempo"`:                                 `2:1: export.otlp.endpoint: "tempo" is not a host and a port; write "http://tempo:4317", if`,
-		otlp + `endpoint = "http://tempo"`:                          `write "http://tempo:4317", if`,
-		otlp + `endpoint = "https://tempo"`:                         `write "https://tempo:4317", if`,
+		otlp + `endpoint = "http://tempo:"`:                         `"" is not a port`,
+		otlp + `endpoint = "http:///v1/traces"`:                     `is not a host and a port`,
 		otlp + `endpoint = "grpc://tempo:4317"`:                     `"grpc://" is not supported; write "http://tempo:4317"`,
 		otlp + `endpoint = "http://tempo:4318/v1/traces?x=y"`:       `has more than a path behind its port; write "http://host:4317", or "http://host:4318/v1/traces"`,
 		otlp + `endpoint = "tempo:4317/v1/traces"`:                  `has a path and no scheme; write "http://tempo:4317/v1/traces"`,
@@ -77,6 +77,9 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
 		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
 		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,
+		"[export.otlp]\nendpoint = \"http://tempo\"\n":                                   `port 80 is usually that of web pages, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo:4317"`,
+		"[export.otlp]\nendpoint = \"http://tempo/v1/traces\"\n":                         ``,
+		"[export.otlp]\nendpoint = \"https://tempo\"\n":                                  ``,
 		"[export.otlp]\nendpoint = \"https://tempo:443\"\n":                              ``,
 		"[export.otlp]\nendpoint = \"https://api.vendor.example:14317\"\n":               ``,
 		"[metrics]\nlisten = \"127.0.0.1:9090\"\n[relay]\nlisten = \"127.0.0.1:4318\"\n": ``,

@@ -268,15 +268,25 @@ type Resource struct {
 	Attributes map[string]string `key:"attributes" record:"node.Attributes"`
 }
 
-// Target returns the endpoint's host and port, and whether it is plain text: http://, or Insecure without a scheme
-// (OpenTelemetry specification, protocol/exporter).
+// Target returns the endpoint's host and port, by default its scheme's, and whether it is plain text: http://, or
+// Insecure without a scheme (OpenTelemetry, protocol/exporter).
 func (o OTLP) Target() (hostPort string, plain bool) {
 	scheme, rest, found := strings.Cut(o.Endpoint, "://")
 	if !found {
 		return o.Endpoint, o.Insecure
 	}
 	hostPort, _, _ = strings.Cut(rest, "/")
-	return hostPort, scheme == "http"
+	return withPort(scheme, hostPort), scheme == "http"
+}
+
+func withPort(scheme, host string) string {
+	switch {
+	case strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']'):
+		return host
+	case scheme == "https":
+		return host + ":443"
+	}
+	return host + ":80"
 }
 
 // Path returns the path of OTLP over HTTP; empty for OTLP over gRPC.

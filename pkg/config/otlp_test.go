@@ -24,6 +24,8 @@ func TestTarget(t *testing.T) {
 		{"https://[::1]:4318/v1/traces", true, "[::1]:4318", false},
 		{"https://a.example:443", false, "a.example:443", false},
 		{"https://a.example:443", true, "a.example:443", false}, // the scheme has precedence
+		{"https://a.example", false, "a.example:443", false},
+		{"http://[::1]/v1/traces", false, "[::1]:80", true},
 		{"a.example:4317", false, "a.example:4317", false},
 		{"a.example:4317", true, "a.example:4317", true},
 	}

@@ -24,7 +24,7 @@ func textOf(s spec) value {
 	case "socket":
 		return s.orEmpty("an absolute path", `{"$ref": "#/definitions/path"}`, system.endpoint)
 	case "endpoint":
-		const possible = "http://HOST:PORT, https://HOST:PORT, each with a path for OTLP over HTTP, or HOST:PORT"
+		const possible = "http://HOST[:PORT], https://HOST[:PORT], each with a path for OTLP over HTTP, or HOST:PORT"
 		return s.orEmpty(possible, `{"$ref": "#/definitions/endpoint"}`, checkEndpoint)
 	case "listen":
 		return s.orEmpty("HOST:PORT or :PORT", anyText, checkListen)
@@ -87,6 +87,7 @@ func checkEndpoint(s string) *Problem {
 			return wrong(endpointRemedy, "has more than a path behind its port")
 		}
 		rest, _, _ = strings.Cut(after, "/")
+		rest = withPort(scheme, rest)
 	}
 	if strings.Contains(rest, "@") {
 		return wrong("send it as a header, in headers", "holds a user name or password")
@@ -132,6 +133,7 @@ func likely(address string) string {
 // otherPorts lists ports not of OTLP over gRPC: https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and
 // each program's documentation.
 var otherPorts = map[string]string{
+	"80":    "web pages",
 	"4318":  "OTLP over HTTP",
 	"14268": "Jaeger's own protocol",
 	"14250": "Jaeger's own protocol",
@@ -167,7 +169,7 @@ func WrongPort(endpoint string) (what, remedy string) {
 		spoken, ok = "OTLP over gRPC", true
 	case o.Path() == "" && n == 4318:
 		like = scheme + net.JoinHostPort(host, "4318") + "/v1/traces"
-	case o.Path() != "" && n == 4318:
+	case o.Path() != "" && (n == 80 || n == 4318):
 		return "", ""
 	}
 	if !ok {

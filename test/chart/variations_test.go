@@ -65,7 +65,7 @@ func TestOptionsArrive(t *testing.T) {
 		"options": map[string]any{
 			"sampling": map[string]any{"ratio": 1, "per_second": 1000, "rule": []any{map[string]any{"namespace": "kube-*", "ratio": 0.01}}, "keep": []any{}},
 			"slow":     map[string]any{"hung": "1m", "rule": []any{map[string]any{"command": "ip*", "threshold": "1s"}}},
-			"export":   map[string]any{"otlp": map[string]any{"endpoint": "https://c:4317", "insecure": false, "headers": map[string]any{"x-scope-orgid": "nodes"}}, "spool": map[string]any{"max_age": "2h"}},
+			"export":   map[string]any{"otlp": map[string]any{"endpoint": "https://c", "insecure": false, "headers": map[string]any{"x-scope-orgid": "nodes"}}, "spool": map[string]any{"max_age": "2h"}},
 			"limits":   map[string]any{"processes": 100000},
 			"probe":    map[string]any{"agents": []any{"antrea-agent"}, "rootless": true, "callers": []any{"/usr/bin/containerd"}},
 			"log":      map[string]any{"level": "debug"},
