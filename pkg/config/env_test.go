@@ -173,6 +173,10 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 		"OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none":      "",
 		"OTEL_METRICS_EXPORTER=otlp":                              warns + "OTEL_METRICS_EXPORTER",
 		"SOMETHING_ELSE=x":                                        "",
+
+		// A disabled exporter needs no valid variables.
+		"OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_ENDPOINT=? OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem OTEL_EXPORTER_OTLP_TIMEOUT=-1":         "",
+		"OTEL_TRACES_EXPORTER=none OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY=key.pem OTEL_EXPORTER_OTLP_HEADERS=x OTEL_EXPORTER_OTLP_PROTOCOL=x": "",
 	} {
 		checkVariables(t, environ, want)
 	}

@@ -180,7 +180,7 @@ type Export struct {
 	// OTLP: Jaeger, an OpenTelemetry Collector, or another backend that takes it. Options that the file does not set
 	// come from variables OTEL_EXPORTER_OTLP_…: ENDPOINT, PROTOCOL (grpc or http/protobuf), INSECURE, CERTIFICATE,
 	// CLIENT_CERTIFICATE, CLIENT_KEY, HEADERS, COMPRESSION, TIMEOUT. Variables OTEL_EXPORTER_OTLP_TRACES_… override them.
-	// With OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none the environment's endpoint does not count.
+	// With OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none they do not count.
 	OTLP OTLP `key:"otlp" reload:"live"`
 	// A file of OTLP JSON, one line for each operation, readable by its owner only.
 	File File `key:"file" reload:"live"`

@@ -13,7 +13,7 @@ func (e *environment) otel() {
 	off, _ := e.first("OTEL_SDK_DISABLED")
 	e.boolean("OTEL_SDK_DISABLED")
 	if !e.exports() || strings.EqualFold(off, "true") {
-		e.variables["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"], e.variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "", ""
+		maps.DeleteFunc(e.variables, func(name, _ string) bool { return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") })
 	}
 	e.endpoint()
 	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
