@@ -42,34 +42,40 @@ type environment struct {
 	into      *Options
 }
 
-// first returns the first variable that is not empty (OpenTelemetry specification, sdk-environment-variables).
-func (e *environment) first(names ...string) (value, name string) {
-	for _, each := range names {
-		e.read[each] = true
-		if value == "" && e.variables[each] != "" {
-			value, name = e.variables[each], each
+// given returns the variables that are not empty (OpenTelemetry specification, sdk-environment-variables).
+func (e *environment) given(names ...string) (given []string) {
+	for _, name := range names {
+		e.read[name] = true
+		if e.variables[name] != "" {
+			given = append(given, name)
 		}
 	}
-	return value, name
+	return given
+}
+
+func (e *environment) first(names ...string) (value, name string) {
+	if given := e.given(names...); len(given) > 0 {
+		return e.variables[given[0]], given[0]
+	}
+	return "", ""
 }
 
 func (e *environment) set(key string, decode func(string) any, names ...string) {
 	value, name := e.first(names...)
-	if value == "" {
-		return
+	if value != "" {
+		e.assign(key, decode(value), name)
 	}
-	e.assign(key, decode(value), name)
 }
 
 func (e *environment) assign(key string, value any, variable string) {
-	for _, opt := range e.into.system.settable() {
-		if opt.key != key {
-			continue
-		}
-		for _, f := range opt.set(e.into, value) {
-			e.report(key, variable+f.Key, f.What, f.Remedy)
-		}
+	for _, f := range e.try(key, value) {
+		e.report(key, variable+f.Key, f.What, f.Remedy)
 	}
+}
+
+func (e *environment) try(key string, value any) []*Problem {
+	all := e.into.system.settable()
+	return all[slices.IndexFunc(all, func(opt option) bool { return opt.key == key })].set(e.into, value)
 }
 
 func (e *environment) report(key, variable, what, remedy string) {

@@ -21,9 +21,9 @@ func (e *environment) otel() {
 	e.otlp("CERTIFICATE", "ca", verbatim)
 	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
 	e.otlp("CLIENT_KEY", "key", verbatim)
-	e.otlp("HEADERS", "headers", pairs)
-	e.otlp("COMPRESSION", "compression", verbatim)
-	e.otlp("TIMEOUT", "timeout", milliseconds)
+	e.lenient("HEADERS", "headers", pairs)
+	e.lenient("COMPRESSION", "compression", verbatim)
+	e.lenient("TIMEOUT", "timeout", milliseconds)
 	e.sampler()
 	e.resource()
 	for _, name := range slices.Sorted(maps.Keys(e.variables)) {
@@ -119,15 +119,44 @@ func (e *environment) resource() {
 
 // otlp sets an option; the variable for traces has precedence.
 func (e *environment) otlp(variable, key string, decode func(string) any) {
+	e.set(otlp+key, decode, signals(variable)...)
+}
+
+func signals(variable string) []string {
 	const prefix = "OTEL_EXPORTER_OTLP_"
-	e.set(otlp+key, decode, prefix+"TRACES_"+variable, prefix+variable)
+	return []string{prefix + "TRACES_" + variable, prefix + variable}
+}
+
+// lenient warns of an invalid value, which counts as unset (sdk-environment-variables).
+func (e *environment) lenient(variable, key string, decode func(string) any) {
+	for _, name := range e.given(signals(variable)...) {
+		faults := e.try(otlp+key, decode(e.variables[name]))
+		for _, f := range faults {
+			e.warn(name+f.Key, f.What, f.Remedy)
+		}
+		if len(faults) == 0 {
+			return
+		}
+	}
+}
+
+func (e *environment) protocol() string {
+	for _, name := range e.given(signals("PROTOCOL")...) {
+		switch value := e.variables[name]; value {
+		case "grpc", "http/protobuf":
+			return value
+		default:
+			e.warn(name, quoted(value)+" is not supported", "set it to grpc or http/protobuf")
+		}
+	}
+	return ""
 }
 
 // HTTP appends the traces path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
 func (e *environment) endpoint() {
 	const name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", otlp + "endpoint"
-	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
-	protocol, said := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	value, from := e.first(signals("ENDPOINT")...)
+	protocol := e.protocol()
 	if value == "" {
 		return
 	}
@@ -135,10 +164,6 @@ func (e *environment) endpoint() {
 	case protocol == "" && path != "":
 		e.report(endpoint, from, "has a path: OTLP over gRPC has none",
 			`set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
-		return
-	case protocol != "" && protocol != "grpc" && protocol != "http/protobuf":
-		e.report(endpoint, said, quoted(protocol)+" is not supported",
-			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
 		return
 	case protocol == "grpc" && path != "":
 		value = strings.TrimSuffix(value, path) // gRPC ignores the path
