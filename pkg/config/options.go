@@ -81,7 +81,7 @@ type Sampling struct {
 	// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count. A backend can read it from the spans' tracestate (ot=th).
 	Ratio float64 `key:"ratio" default:"1" range:"0..1" record:"Ratio"`
 	// Operations below a sampled span of the runtime are kept, those below one that was not sampled only as keep says;
-	// ratio is for the rest. With false, ratio is for all.
+	// ratio is for the rest. With false, ratio and ot=th are for all.
 	ParentBased bool `key:"parent_based" default:"true"`
 	// Other ratios for single namespaces; the first rule that matches wins. A pattern may hold *, ? and [abc].
 	//

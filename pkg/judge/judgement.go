@@ -31,7 +31,7 @@ type Judgement struct {
 	// Reduced: only the calls are kept (see Limiter).
 	Reduced bool
 	Reasons []Reason // in the order of the constants
-	// TraceState is that of the operation's own trace, with its sampling threshold; empty if no ratio counts.
+	// TraceState has the sampling threshold; empty if no ratio counts.
 	TraceState string
 	Calls      map[*model.Call]*Call
 	// Slow, SlowAgents and SlowLocks give the exceeded thresholds.

@@ -57,21 +57,21 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason, 
 	random, least := randomness(op.ContainerID), threshold(s.ratio(op))
 	switch {
 	case len(reasons) > 0:
-		return reasons, s.state(0, random)
+		return reasons, s.state(0, random, below)
 	case op.ContainerID == "":
 		return []Reason{NoSandbox}, ""
 	case s.All, s.ParentBased && below:
 		return []Reason{Sampled}, ""
 	case (root || !s.ParentBased) && random >= least:
-		return []Reason{Sampled}, s.state(least, random)
+		return []Reason{Sampled}, s.state(least, random, below)
 	}
 	return []Reason{Unsampled}, ""
 }
 
 // state is the tracestate of an operation that was kept by a threshold, by which a backend can count all operations;
-// empty if none is left out.
-func (s Sampling) state(threshold, random uint64) string {
-	if s.All || s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
+// empty if a sampled parent decided, or none is left out.
+func (s Sampling) state(threshold, random uint64, below bool) string {
+	if s.All || s.ParentBased && below || !below && s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
 		return ""
 	}
 	th := strings.TrimRight(fmt.Sprintf("%014x", threshold), "0")

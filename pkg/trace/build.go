@@ -3,6 +3,7 @@ package trace
 
 import (
 	"cmp"
+	"strings"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -26,6 +27,7 @@ func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 // place puts a call below the recorded span of its environment, else below the operation's root span.
 func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
+		where.state = replaced(where.state, w.j.TraceState)
 		return where, nil
 	}
 	var links []*tracepb.Span_Link
@@ -33,6 +35,19 @@ func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 		links = append(links, link(above.SpanContext, "parent was not sampled"))
 	}
 	return at{trace: w.own, parent: w.operation(), state: w.j.TraceState}, links
+}
+
+// replaced keeps a parent's other entries.
+func replaced(state, entry string) string {
+	key, value, ok := strings.Cut(entry, "=")
+	all, err := oteltrace.ParseTraceState(state)
+	if ok && err == nil {
+		all, err = all.Insert(key, value)
+	}
+	if !ok || err != nil {
+		return state
+	}
+	return all.String()
 }
 
 func (w *writer) operation() oteltrace.SpanID {

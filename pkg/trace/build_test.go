@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -404,6 +405,32 @@ func TestASampledTraceHasItsThreshold(t *testing.T) {
 		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
 			if strings.HasPrefix(s.TraceState, "ot=th:000000000000") != want || s.Flags&flagRandom != 0 != want {
 				t.Errorf("below %q: %s has tracestate %q, flags %x", above, s.Name, s.TraceState, s.Flags)
+			}
+		}
+	}
+}
+
+// Without parent_based it is the operation's own ratio that decided, also below a parent.
+func TestOnlyAnOwnRatioReplacesAParentsThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		ratio       float64
+		parentBased bool
+		slow        time.Duration
+		want        string
+	}{
+		{math.Nextafter(1, 0), false, time.Second, `^ot=th:000000000000[0-9a-f]+;rv:[0-9a-f]{14},vendor=x$`},
+		{1, false, time.Second, `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
+		{0.5, false, 1, `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
+		{0.5, true, time.Second, `^vendor=x,ot=th:c$`},
+		{0.5, true, 1, `^vendor=x,ot=th:c$`},
+	} {
+		o := options
+		o.Ratio, o.ParentBased, o.Call = tt.ratio, tt.parentBased, tt.slow
+		op := sandbox(parent(sampled))
+		op.Calls[0].Trace.State = "vendor=x,ot=th:c"
+		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
+			if s.Name == "CNI ADD" && !regexp.MustCompile(tt.want).MatchString(s.TraceState) {
+				t.Errorf("%+v: tracestate %s", tt, s.TraceState)
 			}
 		}
 	}
