@@ -25,8 +25,21 @@ func FromEnvironment(environ []string, hostname string) Options {
 
 // judged holds the environment's mistakes until the texts are known.
 type judged struct {
-	wrong    map[string]Problems // by option
-	warnings Problems
+	wrong              map[string]Problems // by option
+	warnings           Problems
+	protocol, variable string // of OTLP
+}
+
+// differs warns of a protocol that the path of a text's endpoint overrides.
+func (j judged) differs(o OTLP) Problems {
+	what := "has no effect: endpoint has a path, so it is for OTLP over HTTP"
+	if o.Path() == "" {
+		what = "has no effect: endpoint has no path, so it is for OTLP over gRPC"
+	}
+	if j.protocol == "" || o.Endpoint == "" || (j.protocol == "grpc") == (o.Path() == "") {
+		return nil
+	}
+	return Problems{{Source: "environment", Key: j.variable, What: what, Remedy: "unset it, or change the endpoint"}}
 }
 
 // judge returns the Problems of the environment's values that count.

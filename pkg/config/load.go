@@ -83,7 +83,8 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	for key, f := range o.unwise(ctx) {
 		all = append(all, f.at(s.Path, at, key))
 	}
-	return append(slices.Clone(s.Base.environment.warnings), append(all, ofText...).sorted()...)
+	said := s.Base.environment
+	return slices.Concat(said.warnings, said.differs(o.Export.OTLP), append(all, ofText...).sorted())
 }
 
 // Parse returns the options of a text, with defaults; errors contain name. The error is Problems.

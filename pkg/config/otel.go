@@ -144,6 +144,7 @@ func (e *environment) protocol() string {
 	for _, name := range e.given(signals("PROTOCOL")...) {
 		switch value := e.variables[name]; value {
 		case "grpc", "http/protobuf":
+			e.into.environment.protocol, e.into.environment.variable = value, name
 			return value
 		default:
 			e.warn(name, quoted(value)+" is not supported", "set it to grpc or http/protobuf")
