@@ -109,7 +109,9 @@ func TestTheProtocolOfTheEnvironment(t *testing.T) {
 		{map[string]string{all: "https://api.honeycomb.io", protocol: "http/protobuf"}, "api.honeycomb.io:443", "/v1/traces"},
 		{map[string]string{all: "https://api.honeycomb.io"}, "api.honeycomb.io:443", ""},
 		{map[string]string{traces: "https://a:443/otlp/v1/t", protocol: "http/protobuf"}, "a:443", "/otlp/v1/t"},
-		{map[string]string{traces: "https://a:443", protocol: "http/protobuf"}, "a:443", "/v1/traces"},
+		{map[string]string{traces: "https://a:443", protocol: "http/protobuf"}, "a:443", "/"}, // as is
+		{map[string]string{traces: "http://h:4318/", protocol: "http/protobuf"}, "h:4318", "/"},
+		{map[string]string{traces: "http://h:4317/", protocol: "grpc"}, "h:4317", ""},
 		{map[string]string{all: "http://a:4317", protocol: "http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, "a:4317", ""},
 	} {
 		o, err := Source{Base: FromEnvironment(env(tt.vars), "host")}.Load()

@@ -292,7 +292,7 @@ func withPort(scheme, host string) string {
 // Path returns the path of OTLP over HTTP; empty for OTLP over gRPC.
 func (o OTLP) Path() string {
 	_, rest, _ := strings.Cut(o.Endpoint, "://")
-	if _, path, _ := strings.Cut(rest, "/"); path != "" {
+	if _, path, is := strings.Cut(rest, "/"); is {
 		return "/" + path
 	}
 	return ""

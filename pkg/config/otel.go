@@ -162,14 +162,19 @@ func (e *environment) endpoint() {
 		return
 	}
 	switch path := (OTLP{Endpoint: value}).Path(); {
-	case protocol == "" && path != "":
+	case protocol == "" && strings.Trim(path, "/") != "":
 		e.report(endpoint, from, "has a path: OTLP over gRPC has none",
 			`set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
 		return
-	case protocol == "grpc" && path != "":
+	case protocol != "http/protobuf":
 		value = strings.TrimSuffix(value, path) // gRPC ignores the path
-	case protocol == "http/protobuf" && (from == name || path == ""):
+	case from == name:
 		value = strings.TrimSuffix(value, "/") + "/v1/traces"
+	case path == "":
+		value += "/"
 	}
 	e.assign(endpoint, value, from)
+	if set := &e.into.Export.OTLP.Endpoint; *set != "" {
+		*set = value // with the / that a file's endpoint loses
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +31,9 @@ func TestTarget(t *testing.T) {
 		{"a.example:4317", true, "a.example:4317", true},
 	}
 	for _, tt := range tests {
-		if _, err := Parse("f.toml", []byte("export.otlp.endpoint = "+quote(tt.endpoint))); err != nil {
-			t.Error(err)
+		o, err := Parse("f.toml", []byte("export.otlp.endpoint = "+quote(tt.endpoint)))
+		if path := o.Export.OTLP.Path(); err != nil || (path != "") != strings.HasSuffix(tt.endpoint, "/v1/traces") {
+			t.Errorf("%s: path %s, %v", tt.endpoint, path, err)
 		}
 		got, plain := OTLP{Endpoint: tt.endpoint, Insecure: tt.insecure}.Target()
 		if got != tt.want || plain != tt.plain {

@@ -25,7 +25,16 @@ func textOf(s spec) value {
 		return s.orEmpty("an absolute path", `{"$ref": "#/definitions/path"}`, system.endpoint)
 	case "endpoint":
 		const possible = "http://HOST[:PORT], https://HOST[:PORT], each with a path for OTLP over HTTP, or HOST:PORT"
-		return s.orEmpty(possible, `{"$ref": "#/definitions/endpoint"}`, checkEndpoint)
+		v := s.orEmpty(possible, `{"$ref": "#/definitions/endpoint"}`, checkEndpoint)
+		parse := v.parse
+		v.parse = func(decoded any) (any, []*Problem) {
+			s, faults := parse(decoded)
+			if endpoint := s.(string); (OTLP{Endpoint: endpoint}).Path() == "/" {
+				s = strings.TrimSuffix(endpoint, "/") // no path: gRPC
+			}
+			return s, faults
+		}
+		return v
 	case "listen":
 		return s.orEmpty("HOST:PORT or :PORT", anyText, checkListen)
 	case "loopback":
