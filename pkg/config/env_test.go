@@ -168,6 +168,13 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=soon OTEL_EXPORTER_OTLP_TIMEOUT=9":              warns + "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT" + warns + "OTEL_EXPORTER_OTLP_TIMEOUT",
 		"OTEL_EXPORTER_OTLP_HEADERS=grpc-x=hunter2":                                        warns + "OTEL_EXPORTER_OTLP_HEADERS.grpc-x",
 
+		// Enum values know no case.
+		"OTEL_TRACES_SAMPLER=PARENTBASED_ALWAYS_OFF":                                                  "sampling.ratio=0.0 sampling.keep=[]",
+		"OTEL_EXPORTER_OTLP_COMPRESSION=GZIP":                                                         `export.otlp.compression="gzip"`,
+		"OTEL_METRICS_EXPORTER=None OTEL_TRACES_EXPORTER=OTLP OTEL_EXPORTER_OTLP_ENDPOINT=HTTP://c:1": `export.otlp.endpoint="http://c:1"`,
+		endpoint + "OTEL_TRACES_EXPORTER=None":                                                        "",
+		endpoint + "OTEL_EXPORTER_OTLP_PROTOCOL=HTTP/Protobuf":                                        `export.otlp.endpoint="http://c:4317/v1/traces"`,
+
 		// A disabled exporter needs no valid variables.
 		"OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_ENDPOINT=? OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem OTEL_EXPORTER_OTLP_TIMEOUT=-1":          "",
 		"OTEL_TRACES_EXPORTER=none OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY=key.pem OTEL_EXPORTER_OTLP_HEADERS=x OTEL_EXPORTER_OTLP_PROTOCOL=x": "",

@@ -22,13 +22,13 @@ func (e *environment) otel() {
 	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
 	e.otlp("CLIENT_KEY", "key", verbatim)
 	e.lenient("HEADERS", "headers", pairs)
-	e.lenient("COMPRESSION", "compression", verbatim)
+	e.lenient("COMPRESSION", "compression", func(s string) any { return strings.ToLower(s) })
 	e.lenient("TIMEOUT", "timeout", milliseconds)
 	e.sampler()
 	e.resource()
 	for _, name := range slices.Sorted(maps.Keys(e.variables)) {
 		value := e.variables[name]
-		none := value == "none" && (name == "OTEL_METRICS_EXPORTER" || name == "OTEL_LOGS_EXPORTER")
+		none := strings.EqualFold(value, "none") && (name == "OTEL_METRICS_EXPORTER" || name == "OTEL_LOGS_EXPORTER")
 		if strings.HasPrefix(name, "OTEL_") && value != "" && !none && !e.read[name] {
 			e.warn(name, "is not supported", "unset it")
 		}
@@ -48,7 +48,7 @@ func (e *environment) exports() bool {
 	value, _ := e.first(name)
 	wanted := false
 	for word := range strings.SplitSeq(value, ",") {
-		switch word = strings.TrimSpace(word); word {
+		switch word = strings.TrimSpace(word); strings.ToLower(word) {
 		case "", "otlp":
 			wanted = true
 		case "none":
@@ -64,7 +64,7 @@ func (e *environment) sampler() {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	sampler, _ := e.first(name)
 	share, _ := e.first(argument)
-	root, byParent := strings.CutPrefix(sampler, "parentbased_")
+	root, byParent := strings.CutPrefix(strings.ToLower(sampler), "parentbased_")
 	switch root {
 	case "":
 		return
@@ -142,10 +142,11 @@ func (e *environment) lenient(variable, key string, decode func(string) any) {
 
 func (e *environment) protocol() string {
 	for _, name := range e.given(signals("PROTOCOL")...) {
-		switch value := e.variables[name]; value {
+		value := e.variables[name]
+		switch known := strings.ToLower(value); known {
 		case "grpc", "http/protobuf":
-			e.into.environment.protocol, e.into.environment.variable = value, name
-			return value
+			e.into.environment.protocol, e.into.environment.variable = known, name
+			return known
 		default:
 			e.warn(name, quoted(value)+" is not supported", "set it to grpc or http/protobuf")
 		}
@@ -160,6 +161,9 @@ func (e *environment) endpoint() {
 	protocol := e.protocol()
 	if value == "" {
 		return
+	}
+	if scheme, rest, ok := strings.Cut(value, "://"); ok {
+		value = strings.ToLower(scheme) + "://" + rest
 	}
 	switch path := (OTLP{Endpoint: value}).Path(); {
 	case protocol == "" && strings.Trim(path, "/") != "":
