@@ -145,8 +145,8 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 		"OTEL_TRACES_SAMPLER=traceidratio":                                          "sampling.parent_based=false",
 		"OTEL_TRACES_SAMPLER_ARG=0.1":                                               "",
 		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1":              "sampling.ratio=0.1 sampling.parent_based=false",
-		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2":                warns + "OTEL_TRACES_SAMPLER_ARG",
-		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN":              warns + "OTEL_TRACES_SAMPLER_ARG",
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2":                "sampling.parent_based=false" + warns + "OTEL_TRACES_SAMPLER_ARG",
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN":              "sampling.parent_based=false" + warns + "OTEL_TRACES_SAMPLER_ARG",
 		"OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=0.25": "sampling.ratio=0.25",
 		"OTEL_TRACES_SAMPLER=parentbased_always_off":                                "sampling.ratio=0.0 sampling.keep=[]",
 		"OTEL_TRACES_SAMPLER=jaeger_remote OTEL_TRACES_SAMPLER_ARG=endpoint=x":      warns + "OTEL_TRACES_SAMPLER",
@@ -168,6 +168,7 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=soon OTEL_EXPORTER_OTLP_TIMEOUT=9":              warns + "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT" + warns + "OTEL_EXPORTER_OTLP_TIMEOUT",
 		"OTEL_EXPORTER_OTLP_HEADERS=grpc-x=hunter2":                                        warns + "OTEL_EXPORTER_OTLP_HEADERS.grpc-x",
 
+		"OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=most": warns + "OTEL_TRACES_SAMPLER_ARG",
 		// Enum values know no case.
 		"OTEL_TRACES_SAMPLER=PARENTBASED_ALWAYS_OFF":                                                  "sampling.ratio=0.0 sampling.keep=[]",
 		"OTEL_EXPORTER_OTLP_COMPRESSION=GZIP":                                                         `export.otlp.compression="gzip"`,

@@ -75,12 +75,11 @@ func (e *environment) sampler() {
 		e.assign("sampling.keep", []any{}, name)
 	case "traceidratio":
 		ratio, err := strconv.ParseFloat(share, 64)
-		if share == "" {
-			ratio, err = 1, nil
-		}
 		if err != nil || !(ratio >= 0 && ratio <= 1) {
-			e.warn(argument, quoted(share)+" is not a share", "set it to a number from 0 to 1")
-			return
+			ratio = 1
+			if share != "" {
+				e.warn(argument, quoted(share)+" is not a share", "set it to a number from 0 to 1")
+			}
 		}
 		e.assign("sampling.ratio", ratio, argument)
 	default:
