@@ -96,8 +96,8 @@ func configPrintCmd() *cobra.Command {
 		Use:   "print [FILE]",
 		Short: "Print the configuration in effect",
 		Long: `Print the value of every option. It comes from the file, else from the environment, else it is
-the default. An option that differs from its default is followed by the default. Secrets are not printed. With --os
-of another operating system, the environment is ignored.`,
+the default. An option that differs from its default is followed by the default. Secrets are not printed. Warnings,
+also of the environment, go to standard error. With --os of another operating system, the environment is ignored.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,6 +112,9 @@ of another operating system, the environment is ignored.`,
 			o, err := source.Load()
 			if err != nil {
 				return err
+			}
+			for _, w := range source.Warnings(cmd.Context(), o) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w.Error())
 			}
 			if format == "json" {
 				return command.Indented(cmd.OutOrStdout(), newConfigDocument(source.Path, nil, nil, o.All()))

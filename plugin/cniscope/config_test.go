@@ -21,6 +21,8 @@ func TestConfigCommands(t *testing.T) {
 	plain := file("plain.toml", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\nheaders = { authorization = \"hunter2\" }\n")
 	silent := file("silent.toml", "[sampling]\nratio = 0.0\nkeep = []\nparent_based = false\n")
 	t.Setenv("NODE_NAME", "node-7")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")
+	const warned = "warning: environment: OTEL_EXPORTER_OTLP_COMPRESSION: \"zstd\" is not known"
 
 	tests := []struct {
 		args []string
@@ -41,7 +43,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args[:1], " "), func(t *testing.T) {
-			out, _, err := cniscope(t, append([]string{"config"}, tt.args...)...)
+			out, diagnostics, err := cniscope(t, append([]string{"config"}, tt.args...)...)
 			if (err != nil) != tt.fail {
 				t.Fatalf("error %v", err)
 			}
@@ -49,6 +51,9 @@ func TestConfigCommands(t *testing.T) {
 				out += err.Error()
 			}
 			harness.Says(t, out, tt.want...)
+			if named := strings.Contains(diagnostics, warned); named != (tt.args[0] == "print" && !tt.fail) {
+				t.Errorf("the variable is named: %t, in %s", named, diagnostics)
+			}
 			if strings.Contains(out, "hunter2") {
 				t.Error("a secret is shown")
 			}
