@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the defaults, changed by an environment ("NAME=value"): NODE_NAME, else hostname, and the
-// variables of the OpenTelemetry specification (otel.go). Load and Overlay judge the values that no text overrides.
+// FromEnvironment returns the defaults, changed by an environment ("NAME=value"): NODE_NAME, else hostname, and
+// OpenTelemetry's variables. Load and Overlay judge the values that no text overrides.
 func FromEnvironment(environ []string, hostname string) Options {
 	o := Default()
 	o.Resource.Node = hostname
@@ -30,7 +30,7 @@ type judged struct {
 	protocol, variable string // of OTLP
 }
 
-// differs warns of a protocol that the path of a text's endpoint overrides.
+// differs warns of a protocol that the endpoint overrides.
 func (j judged) differs(o OTLP) Problems {
 	what := "has no effect: endpoint has a path, so it is for OTLP over HTTP"
 	if o.Path() == "" {
@@ -55,7 +55,7 @@ type environment struct {
 	into      *Options
 }
 
-// given returns the variables that are not empty (OpenTelemetry specification, sdk-environment-variables).
+// given returns the variables that are not empty.
 func (e *environment) given(names ...string) (given []string) {
 	for _, name := range names {
 		e.read[name] = true

@@ -268,8 +268,7 @@ type Resource struct {
 	Attributes map[string]string `key:"attributes" record:"node.Attributes"`
 }
 
-// Target returns the endpoint's host and port, by default its scheme's, and whether it is plain text: http://, or
-// Insecure without a scheme (OpenTelemetry, protocol/exporter).
+// Target returns the endpoint's host and port, by default its scheme's, and whether it is plain text.
 func (o OTLP) Target() (hostPort string, plain bool) {
 	scheme, rest, found := strings.Cut(o.Endpoint, "://")
 	if !found {

@@ -90,8 +90,7 @@ func (e *environment) sampler() {
 	e.assign("sampling.parent_based", byParent, name)
 }
 
-// resource sets attributes, except those of Kubernetes and containers: they describe cniscope's own pod here, but the
-// observed pod in a trace.
+// resource sets attributes, except of Kubernetes and containers: here they describe cniscope's own pod.
 func (e *environment) resource() {
 	const name, service = "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"
 	given, _ := e.first(name)
@@ -126,7 +125,7 @@ func signals(variable string) []string {
 	return []string{prefix + "TRACES_" + variable, prefix + variable}
 }
 
-// lenient warns of an invalid value, which counts as unset (sdk-environment-variables).
+// lenient warns of an invalid value and ignores it.
 func (e *environment) lenient(variable, key string, decode func(string) any) {
 	for _, name := range e.given(signals(variable)...) {
 		faults := e.try(otlp+key, decode(e.variables[name]))
@@ -153,7 +152,7 @@ func (e *environment) protocol() string {
 	return ""
 }
 
-// HTTP appends the traces path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
+// HTTP appends the traces path to the endpoint of all signals.
 func (e *environment) endpoint() {
 	const name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", otlp + "endpoint"
 	value, from := e.first(signals("ENDPOINT")...)
@@ -178,6 +177,6 @@ func (e *environment) endpoint() {
 	}
 	e.assign(endpoint, value, from)
 	if set := &e.into.Export.OTLP.Endpoint; *set != "" {
-		*set = value // with the / that a file's endpoint loses
+		*set = value // with its /
 	}
 }

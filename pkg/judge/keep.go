@@ -68,8 +68,8 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason, 
 	return []Reason{Unsampled}, ""
 }
 
-// state is the tracestate of an operation that was kept by a threshold, by which a backend can count all operations;
-// empty if a sampled parent decided, or none is left out.
+// state is a kept operation's tracestate, by which a backend can count all operations; empty if a sampled parent
+// decided, or none is left out.
 func (s Sampling) state(threshold, random uint64, below bool) string {
 	if s.All || s.ParentBased && below || !below && s.Ratio == 1 && len(s.Namespaces)+len(s.Annotations) == 0 {
 		return ""
@@ -139,8 +139,7 @@ func threshold(ratio float64) uint64 {
 	return 1<<randomBits - uint64(math.Round(math.Ldexp(ratio, randomBits)))
 }
 
-// Limiter bounds a storm: beyond a number per second, operations are reduced to their calls before any is dropped. It
-// reads no clock.
+// Limiter bounds a storm: beyond a number per second, operations are reduced to their calls before any is dropped.
 type Limiter struct {
 	whole []int64 // oldest first
 }
