@@ -25,8 +25,8 @@ func (p Problem) Error() string {
 	if p.Line > 0 {
 		at += fmt.Sprintf(":%d:%d", p.Line, p.Column)
 	}
-	parts := []string{at}
-	for _, part := range []string{text.Clean(p.Key, text.Bound), p.What} {
+	var parts []string
+	for _, part := range []string{at, text.Clean(p.Key, text.Bound), p.What} {
 		if part != "" {
 			parts = append(parts, part)
 		}
