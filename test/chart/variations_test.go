@@ -140,6 +140,30 @@ func TestPodsAreFoundUnderAnotherName(t *testing.T) {
 	}
 }
 
+// Objects refuses a key that a map has twice.
+func TestTheChartsLabelsWin(t *testing.T) {
+	theirs := map[string]any{"app.kubernetes.io/part-of": "x", "app.kubernetes.io/name": "x", "app.kubernetes.io/instance": "x", "helm.sh/chart": "x", "pod-security.kubernetes.io/enforce": "x", "team": "a"}
+	set := map[string]any{"namespace": map[string]any{"create": true}, "metrics": map[string]any{"address": ""}, "commonLabels": theirs, "podLabels": theirs}
+	for _, kind := range []string{"podMonitor", "prometheusRule", "grafanaDashboard"} {
+		set[kind] = map[string]any{"enabled": true, "labels": theirs}
+	}
+	all := render(t, values(t, set))
+	for _, o := range all {
+		labels := o.In("metadata", "labels")
+		if labels != nil && (labels["app.kubernetes.io/name"] != "cniscope" || labels["helm.sh/chart"] == "x" || labels["team"] != "a") {
+			t.Errorf("%s has the labels %v", o.Text("kind"), labels)
+		}
+	}
+	pod, selects := one(t, all, "DaemonSet").In("spec", "template", "metadata", "labels"), one(t, all, "DaemonSet").In("spec", "selector", "matchLabels")
+	for key, value := range selects {
+		harness.Equal(t, pod[key], value, "the pod's", key)
+	}
+	key, value, _ := strings.Cut(cluster.Selector, "=")
+	harness.Equal(t, pod.Text(key), value, key)
+	harness.Equal(t, pod.Text("team"), "a")
+	harness.Equal(t, one(t, all, "Namespace").Text("metadata", "labels", "pod-security.kubernetes.io/enforce"), "privileged")
+}
+
 // For clusters without internet access: the rendering contains only images and addresses of the values.
 func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 	h := New(t)

@@ -23,14 +23,31 @@ app.kubernetes.io/name: {{ include "cniscope.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{/* The chart's labels, then those of commonLabels and the given ones that have other keys. */}}
+{{- define "cniscope.merged" -}}
+{{- $more := mergeOverwrite (dict) ((index . 0).Values.commonLabels | default dict) (index . 2 | default dict) }}
+{{- range $key, $_ := index . 1 | fromYaml }}{{ $more = unset $more $key }}{{ end }}
+{{- index . 1 }}
+{{- with $more }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- define "cniscope.labels" -}}
+{{- include "cniscope.merged" (list . (include "cniscope.ownLabels" .) dict) }}
+{{- end }}
+
+{{- define "cniscope.podLabels" -}}
+{{ include "cniscope.selectorLabels" . }}
+# kubectl cniscope finds the pods by it, whatever nameOverride is.
+app.kubernetes.io/part-of: cniscope
+{{- end }}
+
+{{- define "cniscope.ownLabels" -}}
 {{ include "cniscope.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
 {{- end }}
 
 {{- define "cniscope.serviceAccountName" -}}
