@@ -165,7 +165,7 @@ func TestMissingRights(t *testing.T) {
 	}{
 		{[]string{exec}, "doctor -A", 1, []string{
 			"may not create pods/exec in namespace cniscope",
-			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane",
+			"):\n  kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane\nwithout an answer: node-000, ",
 		}},
 		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{
 			"may not list pods in namespace cniscope",

@@ -31,7 +31,11 @@ func (n *Nodes) Answer(node string, err error) {
 		n.Answered++
 		return
 	}
-	n.Missing = append(n.Missing, Missing{text.Clean(node, text.Bound), text.Clean(err.Error(), 2*text.Bound)})
+	lines := strings.Split(err.Error(), "\n") // a remedy has lines; nodes' texts were cleaned before
+	for i, line := range lines {
+		lines[i] = text.Clean(line, 2*text.Bound)
+	}
+	n.Missing = append(n.Missing, Missing{text.Clean(node, text.Bound), strings.Join(lines[:min(len(lines), 2)], "\n")})
 }
 
 // Sorted returns Missing by name, never nil.
@@ -52,8 +56,12 @@ func (n Nodes) Lines() (lines []string) {
 	for _, reason := range slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(nodes[b]), len(nodes[a])), cmp.Compare(a, b))
 	}) {
-		lines = append(lines, fmt.Sprintf("%d of %s did not answer: %s: %s",
-			len(nodes[reason]), Count(n.Asked, "node"), reason, strings.Join(nodes[reason], ", ")))
+		between := ": "
+		if strings.Contains(reason, "\n") {
+			between = "\nwithout an answer: "
+		}
+		lines = append(lines, fmt.Sprintf("%d of %s did not answer: %s%s%s",
+			len(nodes[reason]), Count(n.Asked, "node"), reason, between, strings.Join(nodes[reason], ", ")))
 	}
 	return lines
 }
