@@ -94,6 +94,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			write(w, "Pod", pod)
 		}
+	case len(path) == 4 && path[2] == "nodes" && path[3] != "typo":
+		if a.allowed(w, "get", "nodes", "") {
+			write(w, "Node", corev1.Node{})
+		}
 	case len(path) == 7 && path[6] == "exec":
 		if a.allowed(w, "create", "pods/exec", path[3]) {
 			a.Exec(w, r, path[5])

@@ -193,8 +193,9 @@ func TestMissingRights(t *testing.T) {
 // The nodes can pull the image of cniscope's pods. A build without a release has no other.
 func TestDebugTakesTheImageOfThePods(t *testing.T) {
 	a := clusterOf(1)
-	a.may = without("create jobs shop")
+	a.may = without("create jobs shop", "get nodes")
 	config := a.start(t)
+	kubectl(t, config, "debug", "node/typo").want(t, 1, "node typo does not exist; kubectl get nodes lists the nodes")
 	kubectl(t, config, "debug", "node/n1", "--conf-dir", "/var/lib/cni").want(t, 1, "image cniscope", "may not create jobs in namespace shop")
 	for _, want := range []string{"/proc/1/root/var/lib/cni", "cniscope"} {
 		if !bytes.Contains(a.job, []byte(want)) {

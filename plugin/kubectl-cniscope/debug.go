@@ -103,7 +103,12 @@ func (r *recording) once(cmd *cobra.Command, o cluster.Once, pod string, doctor 
 	out := cmd.ErrOrStderr()
 	fmt.Fprintf(out, "starting cniscope on %s, image %s\n", o.Node, o.Image)
 	reader, stop, err := c.Start(cmd.Context(), o)
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() {
+		left := stop(out)
+		if err = errors.Join(err, left); left != nil && cmd.Context().Err() != nil {
+			err = codeError{fmt.Errorf("interrupted; %w", left), exitInterrupted}
+		}
+	}()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,8 +71,46 @@ func TestStopRemovesTheJob(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	harness.Check(t, stop())
+	var said bytes.Buffer
+	harness.Check(t, stop(&said))
 	harness.Equal(t, strings.Join(got, ", "), "/apis/batch/v1/namespaces/shop/jobs/one true", "removed")
+	harness.Equal(t, said.String(), "removing job one and its pod from namespace shop\n")
+}
+
+type answers func(r *http.Request) (code int, body string)
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	code, body := a(r)
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+// A pod of a dead node stays; the right to get nodes is not needed.
+func TestStopNamesThePodThatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := harness.Must(New(&rest.Config{Transport: answers(func(r *http.Request) (int, string) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/nodes/node-1"):
+				return http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+			case strings.HasSuffix(r.URL.Path, "/pods"):
+				cancel()
+				return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"one-x"}}]}`
+			case r.Method == http.MethodDelete:
+				return http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+			}
+			return http.StatusOK, `{"kind":"Job","apiVersion":"batch/v1","metadata":{"name":"one"}}`
+		})}))(t)
+		_, stop, err := c.Start(ctx, Once{Namespace: "shop", Node: "node-1"})
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := stop(io.Discard); err == nil || !strings.HasSuffix(err.Error(), "kubectl get pod -n shop one-x") {
+			t.Error(err)
+		}
+	})
 }
 
 // A tenant can label a pod as a sidecar. No token may be sent to it, beside or instead of a real one.

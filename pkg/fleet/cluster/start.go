@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -49,28 +50,37 @@ func (c *Cluster) Image(ctx context.Context, namespace string) (image string) {
 	return image
 }
 
-// Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error.
-func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func() error, err error) {
+// Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error; it names
+// what it removes on out, and what is left as an error.
+func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func(out io.Writer) error, err error) {
+	nothing := func(io.Writer) error { return nil }
+	if NotFound(c.core.Get().Resource("nodes").Name(o.Node).Do(ctx).Error()) { // to get nodes may be forbidden
+		return r, nothing, fmt.Errorf("node %s does not exist; kubectl get nodes lists the nodes", o.Node)
+	}
 	job := o.job()
 	if err := c.batch.Post().Namespace(o.Namespace).Resource("jobs").Body(job).Do(ctx).Into(job); err != nil {
-		return r, func() error { return nil }, c.explain(ctx, err,
-			right{verb: "create", resource: "jobs", role: Edit, namespace: o.Namespace})
+		return r, nothing, c.explain(ctx, err, right{verb: "create", resource: "jobs", role: Edit, namespace: o.Namespace})
 	}
 	pods := "batch.kubernetes.io/controller-uid=" + string(job.UID)
-	stop = func() error {
+	stop = func(out io.Writer) error {
+		fmt.Fprintf(out, "removing job %s and its pod from namespace %s\n", job.Name, o.Namespace)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsIn)
 		defer cancel()
-		background := metav1.DeletePropagationBackground
+		background, left := metav1.DeletePropagationBackground, ""
 		return until(ctx, func() (bool, error) {
 			err := c.batch.Delete().Namespace(o.Namespace).Resource("jobs").Name(job.Name).
 				Body(&metav1.DeleteOptions{PropagationPolicy: &background}).Do(ctx).Error()
 			if err == nil || NotFound(err) {
-				left := 0
-				err = c.eachPod(ctx, o.Namespace, pods, func(*corev1.Pod) { left++ })
-				return err == nil && left == 0, nil
+				left = ""
+				err = c.eachPod(ctx, o.Namespace, pods, func(p *corev1.Pod) { left = p.Name })
+				return err == nil && left == "", nil
 			}
 			return false, nil
 		}, func() error {
+			if left != "" {
+				return fmt.Errorf("job %s is removed, but not its pod, which node %s has not stopped: kubectl get pod -n %s %s",
+					job.Name, o.Node, o.Namespace, left)
+			}
 			return fmt.Errorf("job %s is not removed; it removes itself after %s, or: kubectl delete job -n %s %s",
 				job.Name, text.Round(o.For+startsIn+forgotten), o.Namespace, job.Name)
 		})
