@@ -38,7 +38,10 @@ func (g Gate) Wait(ctx context.Context, o fact.Options, changed func(missing str
 	over := time.After(o.Wait)
 	for {
 		now, denied := g.missing(ctx, o)
-		if now == "" || denied || ctx.Err() != nil {
+		if ctx.Err() != nil { // what is missing then may be an answer
+			return missing, false
+		}
+		if now == "" || denied {
 			return now, denied
 		}
 		if now != missing {

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -97,6 +98,9 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	report := doctor.Examine(cmd.Context(), ask)
+	if cmd.Context().Err() != nil {
+		return unhealthy{fmt.Errorf("interrupted after %s", text.Round(report.Took)), doctor.ExitUnchecked}
+	}
 	if f.format == "json" {
 		err = command.Indented(cmd.OutOrStdout(), newDoctorDocument(report))
 	} else {
@@ -166,11 +170,14 @@ func (f doctorFlags) waited(cmd *cobra.Command, o doctor.Options) error {
 	missing, denied := gate.Wait(cmd.Context(), o, func(missing string) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "waited %s: %s\n", time.Since(began).Round(time.Second), missing)
 	})
+	elapsed := text.Round(time.Since(began))
 	switch {
+	case cmd.Context().Err() != nil:
+		return unhealthy{fmt.Errorf("interrupted after %s: %s is not ready", elapsed, gate.What), doctor.ExitFindings}
 	case denied:
 		return unhealthy{errors.New(missing), doctor.ExitUnchecked}
 	case missing != "":
-		return fmt.Errorf("%s is not ready after %s: %s", gate.What, f.timeout, missing)
+		return fmt.Errorf("%s is not ready after %s: %s", gate.What, elapsed, missing)
 	}
 	return f.ready(cmd.OutOrStdout(), gate, time.Since(began))
 }

@@ -134,26 +134,22 @@ func (p program) ends(args []string, code string) {
 	}
 }
 
-// endTwice sends two signals. After the first one the report waits at a full pipe, so the second one ends the program.
+// endTwice sends two signals. After the first one the error waits at a full pipe, so the second one ends the program.
 func (p program) endTwice(t *testing.T) {
 	var pipe [2]int
 	harness.Check(t, syscall.Pipe(pipe[:]))
 	reader, full := os.NewFile(uintptr(pipe[0]), "reader"), os.NewFile(uintptr(pipe[1]), "full")
 	defer reader.Close()
 	defer full.Close()
+	c := p.command("doctor", "--config", p.options, "--wait", "ready", "--timeout", "1h")
+	c.Stderr = full
+	harness.Check(t, c.Start())
+	_, _ = reader.Read(make([]byte, 1)) // it waits
 	harness.Check(t, syscall.SetNonblock(pipe[1], true))
 	for err := error(nil); err == nil; {
 		_, err = syscall.Write(pipe[1], make([]byte, os.Getpagesize()))
 	}
 	harness.Check(t, syscall.SetNonblock(pipe[1], false))
-	c := p.command("doctor", "--config", p.options, "--wait", "ready", "--timeout", "1h")
-	c.Stdout = full
-	said, err := c.StderrPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	harness.Check(t, err)
-	_, _ = said.Read(make([]byte, 1)) // it waits
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		harness.Check(t, c.Process.Signal(s))
 	}

@@ -69,8 +69,22 @@ func listens(t *testing.T, socket string) {
 func TestANetworkThatDoesNotCome(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	out, err := n.command("--wait", "ready", "--timeout", "1500ms").CombinedOutput()
-	harness.Says(t, string(out), "✗ network-ready", "is not ready after 1.5s: no CNI configuration has been written")
+	harness.Says(t, string(out), "✗ network-ready")
+	if !regexp.MustCompile(`is not ready after [\d.]+s: no CNI configuration has been written`).Match(out) {
+		t.Errorf("%s", out)
+	}
 	harness.Equal(t, exitCode(t, err), doctor.ExitFindings, "ended with")
+	cmd := n.command("--wait", "ready", "--timeout", "60s")
+	said := &firstWords{said: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = said, said
+	harness.Check(t, cmd.Start())
+	<-said.said
+	harness.Check(t, cmd.Process.Signal(syscall.SIGINT))
+	harness.Equal(t, exitCode(t, cmd.Wait()), doctor.ExitFindings, "interrupted, it ended with")
+	interrupted := `^waited 0s: [^\n]*\ncniscope: interrupted after [\d.]+m?s: the node's network is not ready\n$`
+	if !regexp.MustCompile(interrupted).MatchString(said.String()) {
+		t.Errorf("interrupted: %s", said.String())
+	}
 	n.rig.Kill9Containerd()
 	out, _ = n.command("--wait", "ready", "--timeout", "1s").CombinedOutput()
 	if !regexp.MustCompile(`waited \d+s: containerd does not answer`).Match(out) {
