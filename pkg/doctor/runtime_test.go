@@ -3,11 +3,15 @@ package doctor
 import (
 	"errors"
 	"io/fs"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // No remedy restarts a runtime then.
@@ -56,5 +60,21 @@ func TestSeveralRuntimes(t *testing.T) {
 	r := Judge(f)
 	if len(r.Findings) != 1 || r.Findings[0].Level != Note || !strings.Contains(r.Findings[0].Evidence[0], "/run/crio/crio.sock") {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// The kernel connects to a stopped runtime, or to one that never accepts.
+func TestWaitNamesARuntimeThatDoesNotAnswer(t *testing.T) {
+	for _, name := range []string{"containerd.sock", "crio.sock"} {
+		o := Options{Address: filepath.Join(t.TempDir(), name), Patience: 300 * time.Millisecond, Wait: time.Nanosecond}
+		l := harness.Must(net.Listen("unix", o.Address))(t)
+		defer l.Close()
+		missing, _ := Gates()[0].Wait(t.Context(), o, func(string) {})
+		if !strings.HasSuffix(missing, " does not answer") {
+			t.Errorf("%s: %s", name, missing)
+		}
+		if r := Examine(t.Context(), o); len(r.Findings) == 0 || r.Findings[0].Summary != missing {
+			t.Errorf("%s: doctor: %+v", name, r.Findings)
+		}
 	}
 }

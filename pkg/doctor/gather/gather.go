@@ -18,6 +18,8 @@ import (
 	introspection "github.com/containerd/containerd/api/services/introspection/v1"
 	versionapi "github.com/containerd/containerd/api/services/version/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -198,10 +200,15 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	// The guess stays, and other questions get the remaining time.
 	brief, cancel := context.WithTimeout(ctx, f.Options.Patience/3)
 	defer cancel()
-	if v, err := client.Version(brief, &cri.VersionRequest{}); err == nil {
+	v, silent := client.Version(brief, &cri.VersionRequest{})
+	if silent == nil {
 		f.Runtime.Value.Name, f.Runtime.Value.Version = fact.Clean(v.GetRuntimeName()), fact.Clean(v.GetRuntimeVersion())
 	}
 	ask(conn, client)
+	// Version takes no lock of CRI, and containerd's own services answer beside CRI.
+	if status.Code(silent) == codes.DeadlineExceeded && f.CRI.Err != nil && len(f.Runtime.Value.Plugins) == 0 {
+		f.Runtime.Err = cmp.Or(f.Runtime.Err, fmt.Errorf("cannot read its version: %w", silent))
+	}
 }
 
 func lookIntoFolder(f *fact.Facts) {
