@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -162,6 +163,20 @@ func TestTheChartsLabelsWin(t *testing.T) {
 	harness.Equal(t, pod.Text(key), value, key)
 	harness.Equal(t, pod.Text("team"), "a")
 	harness.Equal(t, one(t, all, "Namespace").Text("metadata", "labels", "pod-security.kubernetes.io/enforce"), "privileged")
+}
+
+// helm test asks a node that the DaemonSet selects.
+func TestTheTestRunsWhereCniscopeDoes(t *testing.T) {
+	all := render(t, values(t, map[string]any{
+		"nodeSelector": map[string]any{"pool": "a"}, "tolerations": []any{map[string]any{"operator": "Exists"}},
+		"affinity": map[string]any{"nodeAffinity": map[string]any{}},
+	}))
+	spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
+	for _, key := range []string{"nodeSelector", "affinity", "tolerations"} {
+		if got := one(t, all, "Pod").At("spec", key); got == nil || !reflect.DeepEqual(got, spec.At(key)) {
+			t.Errorf("%s of helm test: %v, of the DaemonSet: %v", key, got, spec.At(key))
+		}
+	}
 }
 
 // For clusters without internet access: the rendering contains only images and addresses of the values.
