@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,8 +113,14 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	if !strings.HasSuffix(n.text("/usr/local/bin/cniscope"), "2") || !strings.HasSuffix(n.text(unit), "# mine\n") {
 		t.Error("the wrong files were replaced")
 	}
-	if got, want := steps(n.uninstall(false)), "kept /etc/systemd/system/cniscope.service"; !strings.Contains(got, want) {
+	removal := n.uninstall(false)
+	if got, want := steps(removal), "kept /etc/systemd/system/cniscope.service"; !strings.Contains(got, want) {
 		t.Errorf("the removal does:\n%s\nwant: %s", got, want)
+	}
+	for _, s := range removal.Steps { // another uninstall, with --purge, finds nothing
+		if left := filepath.Join(n.root, s.Path); s.Does == Keeps && !strings.HasSuffix(s.Why, "; rm "+left+" removes it") {
+			t.Errorf("%s: %s", s.Path, s.Why)
+		}
 	}
 	if n.text(options) != "[export.otlp]\nendpoint = \"http://127.0.0.1:4317\"\n" {
 		t.Error("the options were not kept")

@@ -132,7 +132,8 @@ func (p *Plan) remove(e entry, purge bool) error {
 		}
 		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out")
 	case now.digest() != e.Digest && !purge && !p.before.halfDone(e.Path, now):
-		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it")
+		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; rm "+
+			filepath.Join(p.tree.root, e.Path)+" removes it")
 	default:
 		if e.Before != "" {
 			p.Notes = append(p.Notes, fmt.Sprintf("an older cniscope replaced %s; what was there before is %s", e.Path,
