@@ -5,7 +5,7 @@
 #
 # CNISCOPE_DOCTOR is the command that prints the report as JSON; CNISCOPE_TIMEOUT how many seconds it may
 # take, less than the rule's timeout in cniscope-monitor.json.
-doctor=${CNISCOPE_DOCTOR:-cniscope doctor --format json}
+doctor=${CNISCOPE_DOCTOR:-cniscope doctor -o json}
 LC_ALL=C
 export LC_ALL
 
