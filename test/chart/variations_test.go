@@ -62,6 +62,9 @@ func TestHostileTextArrivesAsItIs(t *testing.T) {
 }
 
 func TestOptionsArrive(t *testing.T) {
+	if none, empty := options(t, render(t, "--set", "options=null")), config.Default(); none.Sampling.Ratio != empty.Sampling.Ratio {
+		t.Errorf("no options: %+v", none.Sampling)
+	}
 	o := options(t, render(t, values(t, map[string]any{
 		"options": map[string]any{
 			"sampling": map[string]any{"ratio": 1, "per_second": 1000, "rule": []any{map[string]any{"namespace": "kube-*", "ratio": 0.01}}, "keep": []any{}},

@@ -1,7 +1,7 @@
 {{/* cniscope.toml, from the value "options" and from those that the pod follows, too. */}}
 {{- define "cniscope.options" -}}
 {{- $platform := include "cniscope.platform" . | fromYaml }}
-{{- $options := deepCopy .Values.options }}
+{{- $options := deepCopy (.Values.options | default dict) }}
 {{- $_ := set $options "metrics" (dict "listen" (include "cniscope.listen" .)) }}
 {{- if .Values.metrics.web.existingSecret }}
 {{- $_ := set $options.metrics "web_config" "/etc/cniscope-web/web-config.yml" }}
@@ -67,7 +67,7 @@ where the file is silent, the variables of "env" count. */}}
 
 {{/* The options that take effect only with a restart: all but those that cniscope reads anew. */}}
 {{- define "cniscope.restartOptions" -}}
-{{- $options := deepCopy .Values.options }}
+{{- $options := deepCopy (.Values.options | default dict) }}
 {{- range splitList " " (include "cniscope.liveOptions" . | trim) }}
 {{- $path := splitList "." . }}
 {{- $section := $options }}
