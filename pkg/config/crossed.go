@@ -99,6 +99,12 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}
+	for _, key := range slices.Sorted(maps.Keys(o.Resource.Attributes)) {
+		if strings.HasPrefix(key, "k8s.pod.") || key == "k8s.namespace.name" {
+			found["resource.attributes"] = wrong("remove it", "%s has no effect: in a trace it describes the observed pod",
+				quoted(key))
+		}
+	}
 	if o.system == Here() {
 		maps.Copy(found, o.Metrics.unwise(time.Now()))
 	}

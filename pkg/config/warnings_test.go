@@ -54,6 +54,11 @@ func TestATokenInPlainTextToAnotherMachineIsAWarning(t *testing.T) {
 	}
 }
 
+func TestAnAttributeOfThePodIsAWarning(t *testing.T) {
+	warned(t, "[resource]\nattributes = { \"k8s.pod.name\" = \"x\" }\n", `:2:1: resource.attributes: "k8s.pod.name" has no effect`)
+	warned(t, "[resource]\nattributes = { \"k8s.cluster.uid\" = \"x\" }\n", "")
+}
+
 // warned expects a warning with a text and without a secret; none where want is empty. DNS is not asked.
 func warned(t *testing.T, text, want string) {
 	t.Helper()
