@@ -83,6 +83,9 @@ type unhealthy struct {
 func (u unhealthy) ExitCode() int { return u.code }
 
 func (f doctorFlags) run(cmd *cobra.Command) error {
+	if f.wait == "" && cmd.Flags().Changed("timeout") {
+		return command.Usagef("--timeout needs --wait STAGE")
+	}
 	if f.timeout < 0 || f.answers <= 0 {
 		return command.Usagef("--timeout and --answer-timeout want a duration, such as 30s")
 	}
