@@ -38,7 +38,7 @@ func (g Gate) Wait(ctx context.Context, o fact.Options, changed func(missing str
 	over := time.After(o.Wait)
 	for {
 		now, denied := g.missing(ctx, o)
-		if ctx.Err() != nil { // what is missing then may be an answer
+		if ctx.Err() != nil {
 			return missing, false
 		}
 		if now == "" || denied {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// New plans an installation. Errors name the obstacle and a remedy.
+// New plans an installation.
 func New(ctx context.Context, o Options) (*Plan, error) {
 	t := newTree(o.Root, o.Disk)
 	if o.As != Service && o.As != Plugin {

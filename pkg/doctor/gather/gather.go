@@ -205,7 +205,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 		f.Runtime.Value.Name, f.Runtime.Value.Version = fact.Clean(v.GetRuntimeName()), fact.Clean(v.GetRuntimeVersion())
 	}
 	ask(conn, client)
-	// Version takes no lock of CRI, and containerd's own services answer beside CRI.
+	// Version takes no lock of CRI.
 	if status.Code(silent) == codes.DeadlineExceeded && f.CRI.Err != nil && len(f.Runtime.Value.Plugins) == 0 {
 		f.Runtime.Err = cmp.Or(f.Runtime.Err, fmt.Errorf("cannot read its version: %w", silent))
 	}
@@ -238,7 +238,7 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// dial fails at once if the socket is missing; gRPC alone would wait for it.
+// dial fails at once if the socket is missing.
 func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
 	socket, err := os.Stat(o.Address)

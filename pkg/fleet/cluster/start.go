@@ -50,11 +50,10 @@ func (c *Cluster) Image(ctx context.Context, namespace string) (image string) {
 	return image
 }
 
-// Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error; it names
-// what it removes on out, and what is left as an error.
+// Start starts it and waits until its sidecar can be asked. Stop removes everything, also after an error.
 func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func(out io.Writer) error, err error) {
 	nothing := func(io.Writer) error { return nil }
-	if NotFound(c.core.Get().Resource("nodes").Name(o.Node).Do(ctx).Error()) { // to get nodes may be forbidden
+	if NotFound(c.core.Get().Resource("nodes").Name(o.Node).Do(ctx).Error()) {
 		return r, nothing, fmt.Errorf("node %s does not exist; kubectl get nodes lists the nodes", o.Node)
 	}
 	job := o.job()

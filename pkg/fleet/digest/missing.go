@@ -31,7 +31,7 @@ func (n *Nodes) Answer(node string, err error) {
 		n.Answered++
 		return
 	}
-	lines := strings.Split(err.Error(), "\n") // a remedy has lines; nodes' texts were cleaned before
+	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
 		lines[i] = text.Clean(line, 2*text.Bound)
 	}

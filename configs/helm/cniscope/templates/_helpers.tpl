@@ -23,7 +23,7 @@ app.kubernetes.io/name: {{ include "cniscope.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* The chart's labels, then those of commonLabels and the given ones that have other keys. */}}
+{{/* The given text, then commonLabels and the given labels with other keys. */}}
 {{- define "cniscope.merged" -}}
 {{- $more := mergeOverwrite (dict) ((index . 0).Values.commonLabels | default dict) (index . 2 | default dict) }}
 {{- range $key, $_ := index . 1 | fromYaml }}{{ $more = unset $more $key }}{{ end }}
