@@ -19,7 +19,7 @@ type Problem struct {
 	Remedy string `json:"remedy,omitempty"` // imperative
 }
 
-// Error returns "file:line:column: key: what: remedy".
+// Error returns "file:line:column: key: what; remedy".
 func (p Problem) Error() string {
 	at := p.Source
 	if p.Line > 0 {

@@ -311,7 +311,7 @@ func failedIncidents() []incident {
 		says: []string{"plugin wordy failed: ", "to retry"},
 	}, {
 		id: "lock-file-is-a-directory", chain: []rig.Plugin{rig.Bridge(), rig.Test("dirlock")},
-		says: []string{"Is a directory", "iptables-legacy exited 4"}, remedy: "rmdir",
+		says: []string{"Is a directory", "iptables-legacy, exited 4"}, remedy: "rmdir",
 	}, {
 		id: "tmpfs-full", chain: []rig.Plugin{onTmpfs}, before: func(*scene) func() {
 			_ = os.WriteFile(incidentDir+"/full/log", make([]byte, 1<<17), 0o600) // as much as there is room for

@@ -168,7 +168,8 @@ func reused(living []leak.Attachment) (all []fact.Gone) {
 	for _, pod := range living {
 		for _, n := range neighbors {
 			is := func(a string) bool { return strings.HasPrefix(a, n.IP.String()+"/") }
-			if len(pod.MACs) == 0 || slices.Contains(pod.MACs, n.HardwareAddr.String()) || !slices.ContainsFunc(pod.Addresses, is) {
+			own := len(pod.MACs) == 0 || slices.Contains(pod.MACs, n.HardwareAddr.String())
+			if own || !slices.ContainsFunc(pod.Addresses, is) {
 				continue
 			}
 			if dev, err := netlink.LinkByIndex(n.LinkIndex); err == nil && slices.Contains(pod.Links, dev.Attrs().Name) {
