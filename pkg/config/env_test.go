@@ -198,8 +198,8 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 // The path of the file's endpoint says the protocol, so the file wins; a variable that differs is named.
 func TestAProtocolBelowAnEndpointOfTheFile(t *testing.T) {
 	for _, tt := range []struct{ protocol, endpoint, want string }{
-		{"http/protobuf", "http://b:4317", "OTEL_EXPORTER_OTLP_PROTOCOL: has no effect: endpoint has no path, so it is for OTLP over gRPC: "},
-		{"grpc", "http://b:4318/v1/traces", "OTEL_EXPORTER_OTLP_PROTOCOL: has no effect: endpoint has a path, so it is for OTLP over HTTP: "},
+		{"http/protobuf", "http://b:4317", "OTEL_EXPORTER_OTLP_PROTOCOL: has no effect: endpoint has no path, so it is for OTLP over gRPC; "},
+		{"grpc", "http://b:4318/v1/traces", "OTEL_EXPORTER_OTLP_PROTOCOL: has no effect: endpoint has a path, so it is for OTLP over HTTP; "},
 		{"grpc", "http://b:4317", "[]"},
 		{"http/protobuf", "http://b:4318/v1/traces", "[]"},
 		{"http/protobuf", "", "[]"},

@@ -77,7 +77,7 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
 		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
 		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,
-		"[export.otlp]\nendpoint = \"http://tempo\"\n":                                   `port 80 is usually that of web pages, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo:4317"`,
+		"[export.otlp]\nendpoint = \"http://tempo\"\n":                                   `port 80 is usually that of web pages, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive; write "http://tempo:4317"`,
 		"[export.otlp]\nendpoint = \"http://tempo/v1/traces\"\n":                         ``,
 		"[export.otlp]\nendpoint = \"https://tempo\"\n":                                  ``,
 		"[export.otlp]\nendpoint = \"https://tempo:443\"\n":                              ``,

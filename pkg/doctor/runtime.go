@@ -73,7 +73,7 @@ func noRuntime() Finding {
 		Level: Problem, Summary: "no container runtime found on this node",
 		Evidence: []string{
 			"none of these sockets exists: " + fact.List(runtime.Sockets()),
-			"no usual directory contains the program of a container runtime",
+			"the usual directories contain no program of a container runtime",
 		},
 		Remedy: []string{"install a container runtime; if a runtime listens elsewhere, set [runtime] socket " +
 			"to its path"},
