@@ -40,7 +40,7 @@ func (p *page) Spent() *spent {
 	s := &spent{All: inMS(p.account.total).String()}
 	at := 0.0
 	all := p.account.list()
-	for _, what := range all {
+	for _, what := range named(all) {
 		class := "rest"
 		if what.Cause != "" {
 			class = "c" + strconv.Itoa(len(s.Lost)%causeColors)
@@ -70,8 +70,9 @@ func (p *page) Spent() *spent {
 
 var restNames = map[string]string{"network": "network configuration", "between runs": "between plugin runs"}
 
-func restOf(all []Spent) string {
-	var rest []string
+// named names time without a cause as a reader tells it from causes.
+func named(all []Spent) []Spent {
+	all = slices.Clone(all)
 	listed := map[string]bool{}
 	for _, s := range all {
 		for _, a := range judge.Accounts() {
@@ -80,13 +81,22 @@ func restOf(all []Spent) string {
 			}
 		}
 	}
-	for _, s := range all {
-		if s.Cause == "" && s.Share >= restLeast {
-			name := cmp.Or(restNames[s.Name], s.Name)
-			if listed[s.Name] {
-				name = "other " + name
+	for i := range all {
+		if s := &all[i]; s.Cause == "" {
+			other := listed[s.Name]
+			if s.Name = cmp.Or(restNames[s.Name], s.Name); other {
+				s.Name = "other " + s.Name
 			}
-			rest = append(rest, name+" "+share(s.Share))
+		}
+	}
+	return all
+}
+
+func restOf(all []Spent) string {
+	var rest []string
+	for _, s := range named(all) {
+		if s.Cause == "" && s.Share >= restLeast {
+			rest = append(rest, s.Name+" "+share(s.Share))
 		}
 	}
 	return strings.Join(rest, " · ")
