@@ -99,11 +99,15 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}
+	var ours []string
 	for _, key := range slices.Sorted(maps.Keys(o.Resource.Attributes)) {
-		if strings.HasPrefix(key, "k8s.pod.") || key == "k8s.namespace.name" {
-			found["resource.attributes"] = wrong("remove it", "%s has no effect: in a trace it describes the observed pod",
-				quoted(key))
+		if slices.Contains([]string{"k8s.namespace.name", "k8s.pod.ip", "k8s.pod.name", "k8s.pod.uid"}, key) {
+			ours = append(ours, quoted(key))
 		}
+	}
+	if len(ours) > 0 {
+		found["resource.attributes"] = wrong("remove it", "%s has no effect: in a trace it describes the observed pod",
+			strings.Join(ours, ", "))
 	}
 	if o.system == Here() {
 		maps.Copy(found, o.Metrics.unwise(time.Now()))

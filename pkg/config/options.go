@@ -81,7 +81,7 @@ type Sampling struct {
 	// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count. A backend can read it from the spans' tracestate (ot=th).
 	Ratio float64 `key:"ratio" default:"1" range:"0..1" record:"Ratio"`
 	// Operations below a sampled span of the runtime are kept, those below one that was not sampled only as keep says;
-	// ratio is for the rest. With false, ratio and ot=th are for all.
+	// ratio is for the rest. With false, ratio decides for all, and sets ot=th also below a parent.
 	ParentBased bool `key:"parent_based" default:"true"`
 	// Other ratios for single namespaces; the first rule that matches wins. A pattern may hold *, ? and [abc].
 	//
@@ -180,7 +180,7 @@ type Export struct {
 	// OTLP: Jaeger, an OpenTelemetry Collector, or another backend that takes it. Options that the file does not set
 	// come from variables OTEL_EXPORTER_OTLP_…: ENDPOINT, PROTOCOL (grpc or http/protobuf), INSECURE, CERTIFICATE,
 	// CLIENT_CERTIFICATE, CLIENT_KEY, HEADERS, COMPRESSION, TIMEOUT. Variables OTEL_EXPORTER_OTLP_TRACES_… override them.
-	// With OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none they do not count.
+	// With OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none they are ignored.
 	OTLP OTLP `key:"otlp" reload:"live"`
 	// A file of OTLP JSON, one line for each operation, readable by its owner only.
 	File File `key:"file" reload:"live"`

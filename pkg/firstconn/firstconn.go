@@ -264,11 +264,12 @@ const silentMax = 4
 // Parse reads /proc/PID/net/snmp, netstat and arp; missing counters are 0.
 func Parse(snmp, netstat, arp string) *event.Tries {
 	count := counters(snmp + "\n" + netstat)
-	own := min(count["Icmp InDestUnreachs"], count["Icmp OutDestUnreachs"]) // to itself
+	sent := count["Icmp OutDestUnreachs"]
+	own := min(count["Icmp InDestUnreachs"], sent-min(sent, count["Udp NoPorts"])) // to itself
 	t := &event.Tries{
 		Opened: count["Tcp ActiveOpens"], Failed: count["Tcp AttemptFails"], SYNs: count["TcpExt TCPSynRetrans"],
 		Unroutable: count["Ip OutNoRoutes"], Unreached: count["Icmp InDestUnreachs"] - own,
-		Unresolved: own - min(own, count["Udp NoPorts"]),
+		Unresolved: own,
 		Asked:      count["Udp OutDatagrams"], Answered: count["Udp InDatagrams"],
 	}
 	for line := range strings.Lines(arp) {

@@ -91,7 +91,7 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	}
 	for i := range c.Obstacles {
 		switch o := &c.Obstacles[i]; {
-		case o.Kind != event.ObstacleTable && len(c.Tries.Silent) > 0 || c.Tries.Unresolved > 0 && c.Tries.SYNs == 0:
+		case o.Kind != event.ObstacleTable && (len(c.Tries.Silent) > 0 || c.Tries.Unresolved > 0 && c.Tries.SYNs == 0):
 		case !slices.ContainsFunc(families(c), o.Stops):
 		case !o.Certain() && o.Chain.Handle > 0: // as firewalld's last rule
 		case found == nil, o.Certain() && !found.Certain():

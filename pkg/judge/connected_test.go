@@ -29,7 +29,8 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 			[]event.Obstacle{off},
 			LateNoNeighbour, "10.22.0.9 did not answer ARP; the kernel repeated a SYN 1 times", "",
 		},
-		"its own kernel said so": {event.Tries{Opened: 1, Failed: 1, Unresolved: 1}, []event.Obstacle{off, policy(0)}, LateNoNeighbour, "no neighbor, such as the gateway, answered ARP for 1 packet", ""},
+		"its own kernel said so":                      {event.Tries{Opened: 1, Failed: 1, Unresolved: 1}, []event.Obstacle{off, policy(0)}, LateNoNeighbour, "no neighbor, such as the gateway, answered ARP for 1 packet", ""},
+		"its own kernel said so, and a table is full": {event.Tries{Unresolved: 1}, []event.Obstacle{full}, LateTable, "the kernel's table of connection tracking is full", "sysctl -w"},
 		"proxy ARP is off": {
 			event.Tries{Unresolved: 2},
 			[]event.Obstacle{{Kind: event.ObstacleProxy, Name: "it is 0", Option: "net/ipv4/conf/v0/proxy_arp"}},

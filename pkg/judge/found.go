@@ -48,6 +48,9 @@ func (e *evidence) found(v *Verdict) {
 	if f == nil {
 		return
 	}
+	if f.Unseen != "" && f.Kind == event.FoundImage {
+		return
+	}
 	if f.Unseen != "" {
 		v.Says += fmt.Sprintf("; %s was not looked at: %s", cmp.Or(f.Name, "the "+string(f.Kind)), f.Unseen)
 		return

@@ -30,7 +30,7 @@ func hostLocalScan(e *evidence) *finding {
 	return f
 }
 
-// computed is a plugin's time on a CPU: all, unless most of it was a wait for one.
+// computed is a plugin's time on a CPU: all, unless it waited much longer for one.
 func (e *evidence) computed(p *Part) time.Duration {
 	var on, waited int64
 	for i := range e.spans {

@@ -2,6 +2,8 @@ package judge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,9 @@ func retriedCommand(e *evidence) (f *finding) {
 		}
 		last, all := map[string]*model.Image{}, map[string]*pauses{}
 		for _, im := range s.image.Children {
+			if im.Run != nil || im.Hidden > 0 { // a delegate, or unlike the last
+				continue
+			}
 			key := im.Name + "\x00" + strings.Join(im.Args, "\x00")
 			if failed := last[key]; failed != nil && failed.Code != 0 {
 				if all[key] == nil {
@@ -28,7 +33,8 @@ func retriedCommand(e *evidence) (f *finding) {
 			}
 			last[key] = im
 		}
-		for key, p := range all {
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			p := all[key]
 			if d := e.napped(i, last[key].End, s.end); p.n > 1 && last[key].Code != 0 && d >= pause {
 				p.add(last[key], min(p.time/time.Duration(p.n), d))
 			}

@@ -18,6 +18,7 @@ func TestRetriedCommand(t *testing.T) {
 		}
 		return all
 	}
+	hides := func(im *model.Image) { im.Hidden = 1 }
 	rulings(t, map[string]ruling{
 		"it fails each time, and a script sleeps between": {
 			op:    add(plugin("istio-cni", 0, 3100, failing(3, 0, 1000, 2000, 3000)...)),
@@ -32,6 +33,10 @@ func TestRetriedCommand(t *testing.T) {
 			op: add(seen(plugin("mesh", 0, 3100, with(ran("ip", 0, 10), exit(1)), with(ran("ip", 1010, 1020), exit(1)), ran("ip", 2020, 2030)),
 				slept(from(10, 1010)), slept(from(1020, 2020)))),
 			cause: CauseCommand, says: `^2s of 3\.1s: ip exited with 1, and plugin mesh ran it again`, remedy: `^run ip by hand`,
+		},
+		"control: its withheld arguments may differ": {
+			op: add(plugin("p", 0, 3100, with(failing(3, 0, 1000, 2000, 3000)[0], hides), ran("sleep", 10, 1000), with(failing(3, 1000)[0], hides),
+				ran("sleep", 1010, 2000), with(failing(3, 2000)[0], hides))), cause: CauseCommand, remedy: `^remove the command sleep from p$`,
 		},
 		"control: the command succeeds each time": {
 			op: add(plugin("p", 0, 3100, failing(0, 0, 1000, 2000, 3000)...)), cause: CauseCommand, remedy: `^remove the command sleep from p$`,

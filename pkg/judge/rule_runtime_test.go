@@ -49,6 +49,10 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 			op: but(add(plugin("bridge", 0, 60), with(plugin("tuning", 60, 70), resulted())), removed), cause: CauseFailed,
 			says: `^the result of plugin tuning has no IP address, and the runtime removed the network$`, remedy: `^set ipam in the CNI configuration`,
 		},
+		"control: of a further interface": {
+			op:    but(add(with(plugin("tuning", 60, 70), resulted())), func(c *model.Call) { removed(c); c.IfName = "eth1" }),
+			cause: CauseRuntime, says: `^every plugin succeeded`,
+		},
 		"control: its result has one": {
 			op: but(add(with(plugin("bridge", 0, 60), resulted("10.1.2.3/24"))), removed), cause: CauseRuntime, says: `^every plugin succeeded`,
 		},

@@ -14,9 +14,10 @@ func sleeping(e *evidence) *finding {
 	if f == nil {
 		return nil
 	}
-	if e.Failed != nil && e.Failed.Signal == "SIGKILL" && e.Failed.Run != nil {
+	_, most := e.of(Sleep)
+	if killed := e.Failed; killed != nil && killed.Signal == "SIGKILL" && killed.Run != nil && killed.Run.Plugin == most.Name {
 		f.Remedy = fmt.Sprintf("read plugin %s's log of that time (log_file or similar in its CNI configuration): it still "+
-			"polled or retried when the runtime killed it", e.Failed.Run.Plugin)
+			"polled or retried when it was killed", e.Failed.Run.Plugin)
 	}
 	for i := range e.spans {
 		s := &e.spans[i]

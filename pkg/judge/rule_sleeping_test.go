@@ -21,6 +21,10 @@ func TestSleeping(t *testing.T) {
 			op: add(with(seen(plugin("p", 0, 500), slept(from(10, 480))), func(im *model.Image) { im.Signal = "SIGKILL" })), cause: CauseSleep,
 			says: `plugin p slept; then plugin p was killed$`, remedy: `^read plugin p's log of that time`,
 		},
+		"control: another plugin is killed after it": {
+			op:    add(seen(plugin("p", 0, 500), slept(from(10, 480))), with(plugin("q", 500, 520), func(im *model.Image) { im.Signal = "SIGKILL" })),
+			cause: CauseSleep, says: `plugin p slept; then plugin q was killed$`, remedy: `^shorten the plugin's poll`,
+		},
 		"a plugin asks an agent again": {
 			op: add(seen(plugin("p", 0, 500), append(asks(10, 201, 481), sleeps...)...)), cause: CauseSleep,
 			says: `^464ms of 500ms: plugin p slept between its 3 requests of /run/a.sock$`, remedy: `^read the log of the program that listens at /run/a.sock`,

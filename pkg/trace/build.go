@@ -37,10 +37,13 @@ func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	return at{trace: w.own, parent: w.operation(), state: w.j.TraceState}, links
 }
 
-// replaced keeps a parent's other entries.
+// replaced keeps a parent's other entries, and its own randomness.
 func replaced(state, entry string) string {
 	key, value, ok := strings.Cut(entry, "=")
 	all, err := oteltrace.ParseTraceState(state)
+	if strings.Contains(all.Get(key), "rv:") {
+		return state
+	}
 	if ok && err == nil {
 		all, err = all.Insert(key, value)
 	}

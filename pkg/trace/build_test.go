@@ -416,18 +416,20 @@ func TestOnlyAnOwnRatioReplacesAParentsThreshold(t *testing.T) {
 		ratio       float64
 		parentBased bool
 		slow        time.Duration
-		want        string
+		rv, want    string
 	}{
-		{math.Nextafter(1, 0), false, time.Second, `^ot=th:000000000000[0-9a-f]+;rv:[0-9a-f]{14},vendor=x$`},
-		{1, false, time.Second, `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
-		{0.5, false, 1, `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
-		{0.5, true, time.Second, `^vendor=x,ot=th:c$`},
-		{0.5, true, 1, `^vendor=x,ot=th:c$`},
+		{math.Nextafter(1, 0), false, time.Second, "", `^ot=th:000000000000[0-9a-f]+;rv:[0-9a-f]{14},vendor=x$`},
+		{1, false, time.Second, "", `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
+		{0.5, false, 1, "", `^ot=th:0;rv:[0-9a-f]{14},vendor=x$`},
+		{0.5, true, time.Second, "", `^vendor=x,ot=th:c$`},
+		{0.5, true, 1, "", `^vendor=x,ot=th:c$`},
+
+		{0.5, false, 1, ";rv:aaaaaaaaaaaaaa", `^vendor=x,ot=th:c;rv:a{14}$`},
 	} {
 		o := options
 		o.Ratio, o.ParentBased, o.Call = tt.ratio, tt.parentBased, tt.slow
 		op := sandbox(parent(sampled))
-		op.Calls[0].Trace.State = "vendor=x,ot=th:c"
+		op.Calls[0].Trace.State = "vendor=x,ot=th:c" + tt.rv
 		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
 			if s.Name == "CNI ADD" && !regexp.MustCompile(tt.want).MatchString(s.TraceState) {
 				t.Errorf("%+v: tracestate %s", tt, s.TraceState)

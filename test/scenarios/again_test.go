@@ -67,7 +67,7 @@ func furtherReports() []report {
 func TestADELWhoseRuleIsGone(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
 		"ruled": rig.Script(`if [ "$CNI_COMMAND" = DEL ]; then
-			ip rule del table 4711 2>/dev/null || fail 999 "failed to del rule table 4711: no such file or directory"; fi`),
+			ip rule del to 10.9.9.9 table 4711 2>/dev/null || fail 999 "failed to del rule table 4711: no such file or directory"; fi`),
 	}}, slowly)
 	s.network("pods", rig.Bridge(), rig.Test("ruled"))
 	id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "pod-1"}))(t)
@@ -75,8 +75,8 @@ func TestADELWhoseRuleIsGone(t *testing.T) {
 		t.Fatal("there was a rule")
 	}
 	do := s.deleted("pod-1").Attrs["cniscope.remedy"]
-	harness.Says(t, do, "run ip rule add table 4711,")
-	command, _, _ := strings.Cut(strings.TrimPrefix(do, "run "), ",")
+	harness.Says(t, do, "run ip rule add to ADDRESS table 4711 with")
+	command, _, _ := strings.Cut(strings.Replace(strings.TrimPrefix(do, "run "), "ADDRESS", "10.9.9.9", 1), " with")
 	s.run(strings.Fields(command)...)
 	harness.Check(t, s.rig.StopPod(s.ctx, id))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,12 +55,13 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 	}
 	f.Held.Err = fact.ErrSilent
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
+		if w.Kind == event.FoundImage {
+			found.Absent, f.Held.Err = noSandboxImage(ctx, conn, f.Runtime.Value)
+			return
+		}
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 		lookIntoFolder(f)
-		switch w.Kind {
-		case event.FoundImage:
-			found.Absent, f.Held.Err = noSandboxImage(ctx, conn, f.Runtime.Value)
-		case event.FoundLeases:
+		if w.Kind == event.FoundLeases {
 			f.Held.Value, f.Held.Err = held(ctx, f, conn, client)
 		}
 	})
@@ -87,7 +89,14 @@ func noSandboxImage(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) 
 		return false, nil
 	}
 	all, err := cri.NewImageServiceClient(conn).ListImages(ctx, &cri.ListImagesRequest{})
-	return err == nil && !slices.ContainsFunc(all.GetImages(), (*cri.Image).GetPinned), err
+	return err == nil && !slices.ContainsFunc(all.GetImages(), maybeSandboxes), err
+}
+
+// maybeSandboxes: containerd does not pin an image that its configuration names without a tag.
+func maybeSandboxes(i *cri.Image) bool {
+	return i.GetPinned() || slices.ContainsFunc(slices.Concat(i.GetRepoTags(), i.GetRepoDigests()), func(name string) bool {
+		return strings.Contains(path.Base(name), "pause")
+	})
 }
 
 func absent(ctx context.Context, name string) (bool, error) {

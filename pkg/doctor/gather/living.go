@@ -147,7 +147,7 @@ func goneFrom(f *fact.Facts, r *procfs.Residents) (all []fact.Gone, err error) {
 	addChains(here, f.Chains.Value)
 	stale := staleNeighbors(viewOf(f.Runtime.Value.PID, f.Contained), r, living)
 	for _, a := range living {
-		obstacles := stale[a.ContainerID]
+		var obstacles []event.Obstacle
 		for _, thing := range a.Set {
 			alternatives := strings.Split(thing, or)
 			isChain := strings.HasPrefix(thing, "chain ")
@@ -162,7 +162,8 @@ func goneFrom(f *fact.Facts, r *procfs.Residents) (all []fact.Gone, err error) {
 				obstacles = append(obstacles, event.Gone(alternatives[0]))
 			}
 		}
-		if len(obstacles) > 0 {
+		// What is gone may be why a neighbor does not answer.
+		if obstacles = append(obstacles, stale[a.ContainerID]...); len(obstacles) > 0 {
 			all = append(all, fact.Gone{Attachment: a, Obstacles: obstacles})
 		}
 	}

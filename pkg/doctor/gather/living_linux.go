@@ -99,8 +99,8 @@ func destination(n *net.IPNet) string {
 	return ""
 }
 
-// staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node.
-// Only a pod at a veth without a bridge sends nothing to others.
+// staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node,
+// and a gateway without an answer. Only a pod at a veth without a bridge sends nothing to others.
 func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) map[string][]event.Obstacle {
 	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
@@ -113,19 +113,24 @@ func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) ma
 	for pid, inode := range procfs.Inside(r, pods) {
 		sandbox := pods[inode]
 		delete(pods, inode)
+		id, err := netlink.GetNetNsIdByPid(pid)
+		if err != nil {
+			continue
+		}
+		routes, asked := procfs.Net(pid, "route"), false
 		for _, n := range telling(pid) {
 			ends, known := ends()
-			id, err := netlink.GetNetNsIdByPid(pid)
 			end := ends[[2]int{id, n.index}]
-			if err != nil || end == nil || !n.silent && known[n.mac] {
+			if end == nil || !n.silent && known[n.mac] || n.silent && (asked || !strings.Contains(routes, n.gateway())) {
 				continue
 			}
+			asked = asked || n.silent // one: a pod may have many routes
 			o := event.Obstacle{
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
 			}
 			if n.silent {
-				o = unproxied(pid, end.Attrs().Name, n.address)
+				o = unproxied(end.Attrs().Name, n.address)
 			}
 			if o.Name != "" {
 				found[sandbox] = []event.Obstacle{o}
@@ -137,16 +142,9 @@ func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) ma
 }
 
 // unproxied has no Name if the node answers a pod's ARP for its gateway.
-func unproxied(pid int, at, address string) event.Obstacle {
-	o, ip := event.Obstacle{Kind: event.ObstacleProxy}, net.ParseIP(address).To4()
-	if ip == nil {
-		return o
-	}
-	gateway := fmt.Sprintf("\t%08X\t", binary.NativeEndian.Uint32(ip))
-	if !strings.Contains(procfs.Net(pid, "route"), gateway) {
-		return o
-	}
-	routes, err := netlink.RouteGet(ip)
+func unproxied(at, address string) event.Obstacle {
+	o := event.Obstacle{Kind: event.ObstacleProxy}
+	routes, err := netlink.RouteGet(net.ParseIP(address))
 	all, _ := number(sysctls + "ipv4/conf/all/proxy_arp")
 	own, unread := number(sysctls + "ipv4/conf/" + at + "/proxy_arp")
 	switch {
@@ -202,6 +200,15 @@ type neighbor struct {
 	address, mac string
 	index        int // of its interface
 	silent       bool
+}
+
+// gateway is its address in the file route.
+func (n neighbor) gateway() string {
+	ip := net.ParseIP(n.address).To4()
+	if ip == nil {
+		return "no address"
+	}
+	return fmt.Sprintf("\t%08X\t", binary.NativeEndian.Uint32(ip))
 }
 
 func telling(pid int) (all []neighbor) {
