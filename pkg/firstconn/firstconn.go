@@ -265,7 +265,7 @@ const silentMax = 4
 func Parse(snmp, netstat, arp string) *event.Tries {
 	count := counters(snmp + "\n" + netstat)
 	sent := count["Icmp OutDestUnreachs"]
-	own := min(count["Icmp InDestUnreachs"], sent-min(sent, count["Udp NoPorts"])) // to itself
+	own := min(count["Icmp InDestUnreachs"], sent-min(sent, count["Udp NoPorts"]))
 	t := &event.Tries{
 		Opened: count["Tcp ActiveOpens"], Failed: count["Tcp AttemptFails"], SYNs: count["TcpExt TCPSynRetrans"],
 		Unroutable: count["Ip OutNoRoutes"], Unreached: count["Icmp InDestUnreachs"] - own,

@@ -49,7 +49,8 @@ func mute(call *model.Call) *model.Image {
 func bare(call *model.Call) *model.Image {
 	last := call.Runs[len(call.Runs)-1]
 	r := result(last)
-	if r == nil || Fails(last) || last.Run.Command != "ADD" || call.IfName != "eth0" || len(r.Interfaces) == 0 || len(r.IPs) > 0 {
+	needed := call.Command == "ADD" && call.IfName == "eth0"
+	if !needed || r == nil || Fails(last) || len(r.Interfaces) == 0 || len(r.IPs) > 0 {
 		return nil
 	}
 	return last

@@ -229,8 +229,8 @@ func ofChainedPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
 			"", `\bdel(ete)? rule\b.* table (?P<TABLE>\d+): no such file or directory`,
-			"run ip rule add to ADDRESS table TABLE with the pod's address (kubectl get pod -o wide), so that the next DEL " +
-				"finds its rule; upgrade the plugin, whose DEL must not fail if the rule is gone",
+			"run ip rule add to ADDRESS table TABLE with the pod's address (kubectl get pod -o wide), so that the next " +
+				"DEL finds its rule; upgrade the plugin, whose DEL must not fail if the rule is gone",
 			"ip rule show", "", "", "spidernet-io/cni-plugins#47", "failed to del rule table 500: no such file or directory",
 		},
 		{
@@ -660,7 +660,7 @@ func ofAPIServers() []KnownFailure {
 		{
 			"linkerd-cni", `\bUnauthorized$`,
 			"take linkerd-cni out of the CNI configuration, then run kubectl delete pod -A -l k8s-app=linkerd-cni " +
-				"--field-selector spec.nodeName=NODE; the next pod, which needs that change to start, adds it with a new token",
+				"--field-selector spec.nodeName=NODE; the next pod, which starts only then, adds it with a new token",
 			"kubectl auth whoami --kubeconfig /etc/cni/net.d/ZZZ-linkerd-cni-kubeconfig", "", "", "linkerd/linkerd2#12573",
 			"Unauthorized",
 		},

@@ -33,8 +33,8 @@ func Obstacle(o event.Obstacle) (says, remedy string) {
 		return o.Name, again + "; if systemd-udevd runs, set MACAddressPolicy=none for veth interfaces in a .link file " +
 			"(systemd.link)"
 	case event.ObstacleReused:
-		return o.Name, "ip neigh del " + o.Option + "; if new pods often get addresses of pods just removed, update the plugin " +
-			"so that it announces them (ARP), or give the network a larger range"
+		return o.Name, "ip neigh del " + o.Option + "; if new pods often get addresses of pods just removed, update the " +
+			"plugin so that it announces them (ARP), or give the network a larger range"
 	case event.ObstacleProxy:
 		if o.Option != "" {
 			return o.Name, "sysctl -w " + text.Shell(o.Option+"=1") + "; read the log of the agent that should set it"

@@ -30,7 +30,7 @@ func hostLocalScan(e *evidence) *finding {
 	return f
 }
 
-// computed is a plugin's time on a CPU: all, unless it waited much longer for one.
+// computed is a plugin's time on a CPU: all, unless it waited longer for one.
 func (e *evidence) computed(p *Part) time.Duration {
 	var on, waited int64
 	for i := range e.spans {
@@ -38,7 +38,7 @@ func (e *evidence) computed(p *Part) time.Duration {
 			on, waited = on+im.CPU, waited+im.RunDelay
 		}
 	}
-	if float64(on) >= hungry*float64(waited) {
+	if waited <= on {
 		return p.Time
 	}
 	return min(p.Time, time.Duration(on))

@@ -19,7 +19,7 @@ func retriedCommand(e *evidence) (f *finding) {
 		}
 		last, all := map[string]*model.Image{}, map[string]*pauses{}
 		for _, im := range s.image.Children {
-			if im.Run != nil || im.Hidden > 0 { // a delegate, or unlike the last
+			if im.Run != nil || im.Hidden > 0 {
 				continue
 			}
 			key := im.Name + "\x00" + strings.Join(im.Args, "\x00")

@@ -15,9 +15,9 @@ func sleeping(e *evidence) *finding {
 		return nil
 	}
 	_, most := e.of(Sleep)
-	if killed := e.Failed; killed != nil && killed.Signal == "SIGKILL" && killed.Run != nil && killed.Run.Plugin == most.Name {
+	if im := e.Failed; im != nil && im.Signal == "SIGKILL" && im.Run != nil && im.Run.Plugin == most.Name {
 		f.Remedy = fmt.Sprintf("read plugin %s's log of that time (log_file or similar in its CNI configuration): it still "+
-			"polled or retried when it was killed", e.Failed.Run.Plugin)
+			"polled or retried when it was killed", im.Run.Plugin)
 	}
 	for i := range e.spans {
 		s := &e.spans[i]

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,15 +43,14 @@ func (e *evidence) computes() bool {
 	plugins := map[string]time.Duration{}
 	for i := range e.spans {
 		if s := &e.spans[i]; s.image.Run != nil && !s.candidate {
-			plugins[s.plugin] += time.Duration(min(s.image.CPU, s.free))
+			most := s.own
+			if s.image.CPU >= s.image.RunDelay {
+				most = s.free
+			}
+			plugins[s.plugin] += time.Duration(min(s.image.CPU, most))
 		}
 	}
-	most := time.Duration(0)
-	for _, d := range plugins {
-		if float64(d) >= hungry*float64(e.starved) {
-			most = max(most, d)
-		}
-	}
+	most := slices.Max(append(slices.Collect(maps.Values(plugins)), 0))
 	for _, p := range e.programs() {
 		if !p.candidate {
 			most = max(most, p.computed)

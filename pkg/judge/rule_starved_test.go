@@ -58,7 +58,7 @@ func TestStarved(t *testing.T) {
 			op: add(with(with(seen(plugin("p", 0, 1000)), cpu(300)), delayed(690))), cause: CausePlugin,
 		},
 		"a plugin computes beside its sleeping threads, on a busy machine": {
-			op: add(with(with(seen(plugin("p", 0, 1000), slept(from(0, 990))), cpu(300)), delayed(690))), cause: CausePlugin,
+			op: add(with(with(seen(plugin("p", 0, 1000), slept(from(0, 990))), cpu(500)), delayed(450))), cause: CausePlugin,
 		},
 		"control: a plugin computes for a short part of its time": {
 			op: add(with(with(seen(plugin("p", 0, 2000), slept(from(0, 1990))), cpu(350)), delayed(1600))), cause: CauseStarved,

@@ -70,7 +70,7 @@ func (p *page) Spent() *spent {
 
 var restNames = map[string]string{"network": "network configuration", "between runs": "between plugin runs"}
 
-// named names time without a cause as a reader tells it from causes.
+// named tells time without a cause from causes.
 func named(all []Spent) []Spent {
 	all = slices.Clone(all)
 	listed := map[string]bool{}

@@ -37,7 +37,7 @@ func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	return at{trace: w.own, parent: w.operation(), state: w.j.TraceState}, links
 }
 
-// replaced keeps a parent's other entries, and its own randomness.
+// replaced keeps a parent's other entries and randomness.
 func replaced(state, entry string) string {
 	key, value, ok := strings.Cut(entry, "=")
 	all, err := oteltrace.ParseTraceState(state)

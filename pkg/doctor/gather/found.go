@@ -92,9 +92,10 @@ func noSandboxImage(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) 
 	return err == nil && !slices.ContainsFunc(all.GetImages(), maybeSandboxes), err
 }
 
-// maybeSandboxes: containerd does not pin an image that its configuration names without a tag.
+// maybeSandboxes: a name without a tag is not pinned.
 func maybeSandboxes(i *cri.Image) bool {
-	return i.GetPinned() || slices.ContainsFunc(slices.Concat(i.GetRepoTags(), i.GetRepoDigests()), func(name string) bool {
+	names := slices.Concat(i.GetRepoTags(), i.GetRepoDigests())
+	return i.GetPinned() || slices.ContainsFunc(names, func(name string) bool {
 		return strings.Contains(path.Base(name), "pause")
 	})
 }

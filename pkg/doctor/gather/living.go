@@ -162,7 +162,6 @@ func goneFrom(f *fact.Facts, r *procfs.Residents) (all []fact.Gone, err error) {
 				obstacles = append(obstacles, event.Gone(alternatives[0]))
 			}
 		}
-		// What is gone may be why a neighbor does not answer.
 		if obstacles = append(obstacles, stale[a.ContainerID]...); len(obstacles) > 0 {
 			all = append(all, fact.Gone{Attachment: a, Obstacles: obstacles})
 		}

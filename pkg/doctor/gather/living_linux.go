@@ -99,8 +99,8 @@ func destination(n *net.IPNet) string {
 	return ""
 }
 
-// staleNeighbors finds permanent IPv4 neighbors of pods, by sandbox, with a MAC address of no interface of the node,
-// and a gateway without an answer. Only a pod at a veth without a bridge sends nothing to others.
+// staleNeighbors finds pods' permanent IPv4 neighbors with a MAC address of no interface of the node, and a silent
+// gateway. Only a pod at a veth without a bridge sends nothing to others.
 func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) map[string][]event.Obstacle {
 	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
 	for _, pod := range living {
@@ -124,7 +124,7 @@ func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) ma
 			if end == nil || !n.silent && known[n.mac] || n.silent && (asked || !strings.Contains(routes, n.gateway())) {
 				continue
 			}
-			asked = asked || n.silent // one: a pod may have many routes
+			asked = asked || n.silent
 			o := event.Obstacle{
 				Kind: event.ObstacleNeighbor, Name: fact.Sayf("the pod's permanent neighbor %s has the MAC address %s, but its "+
 					"link's other end, %s, has %s", n.address, n.mac, end.Attrs().Name, end.Attrs().HardwareAddr.String()),
@@ -158,7 +158,7 @@ func unproxied(at, address string) event.Obstacle {
 	return o
 }
 
-// reused finds the node's neighbors with a pod's address but another MAC address.
+// reused finds neighbors with a pod's address but another MAC address.
 func reused(living []leak.Attachment) (all []fact.Gone) {
 	const other = netlink.NUD_INCOMPLETE | netlink.NUD_FAILED | netlink.NUD_NOARP | netlink.NUD_NONE
 	neighbors, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
@@ -202,7 +202,6 @@ type neighbor struct {
 	silent       bool
 }
 
-// gateway is its address in the file route.
 func (n neighbor) gateway() string {
 	ip := net.ParseIP(n.address).To4()
 	if ip == nil {
