@@ -19,7 +19,7 @@ import (
 type Search struct {
 	base string
 	pids func() ([]int, error)
-	max  time.Duration // of a search
+	max  time.Duration
 
 	mu      sync.Mutex
 	runtime int
