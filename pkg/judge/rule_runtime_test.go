@@ -26,7 +26,7 @@ func TestANetworkThatTheRuntimeRemoved(t *testing.T) {
 		},
 		"for want of the sandbox image": {
 			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { removed(c); c.Found = &event.Found{Kind: event.FoundImage, Absent: true} }), cause: CauseRuntime,
-			says: `before the sandbox ran; the node lacks the runtime's sandbox image: no image is pinned$`, remedy: `^run ctr -n k8s.io images import`,
+			says: `before the sandbox ran; no image is pinned, so the node may lack the runtime's sandbox image$`, remedy: `run ctr -n k8s.io images import`,
 		},
 		"control: it has that image": {
 			op: but(add(plugin("bridge", 0, 60)), func(c *model.Call) { removed(c); c.Found = &event.Found{Kind: event.FoundImage} }), cause: CauseRuntime,

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -89,15 +88,7 @@ func noSandboxImage(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) 
 		return false, nil
 	}
 	all, err := cri.NewImageServiceClient(conn).ListImages(ctx, &cri.ListImagesRequest{})
-	return err == nil && !slices.ContainsFunc(all.GetImages(), maybeSandboxes), err
-}
-
-// maybeSandboxes: a name without a tag is not pinned.
-func maybeSandboxes(i *cri.Image) bool {
-	names := slices.Concat(i.GetRepoTags(), i.GetRepoDigests())
-	return i.GetPinned() || slices.ContainsFunc(names, func(name string) bool {
-		return strings.Contains(path.Base(name), "pause")
-	})
+	return err == nil && !slices.ContainsFunc(all.GetImages(), (*cri.Image).GetPinned), err
 }
 
 func absent(ctx context.Context, name string) (bool, error) {
