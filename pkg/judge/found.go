@@ -172,9 +172,9 @@ func leases(v *Verdict, f *event.Found) {
 func sandboxImage(v *Verdict, f *event.Found) {
 	if f.Absent {
 		v.Says += "; no image is pinned, so the node may lack the runtime's sandbox image"
-		v.Remedy = "read journalctl -u containerd of that time; if it cannot pull the sandbox image, run ctr -n k8s.io images " +
-			"import with a file of it, or set sandbox in [plugins.'io.containerd.cri.v1.images'.pinned_images] to an image that " +
-			"the node has"
+		v.Remedy = "read journalctl -u containerd of that time; if it cannot pull the sandbox image, run ctr -n k8s.io " +
+			"images import with a file of it, or set sandbox in [plugins.'io.containerd.cri.v1.images'.pinned_images] to " +
+			"an image that the node has"
 		v.Report = "rootless-containers/usernetes#240"
 	}
 }
