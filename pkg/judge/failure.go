@@ -47,10 +47,12 @@ func mute(call *model.Call) *model.Image {
 }
 
 func bare(call *model.Call) *model.Image {
+	if len(call.Runs) == 0 || call.Undone == 0 || call.Broken != nil || call.IfName != "eth0" {
+		return nil
+	}
 	last := call.Runs[len(call.Runs)-1]
 	r := result(last)
-	needed := call.Command == "ADD" && call.IfName == "eth0"
-	if !needed || r == nil || Fails(last) || len(r.Interfaces) == 0 || len(r.IPs) > 0 {
+	if r == nil || Fails(last) || last.Run.Command != "ADD" || len(r.Interfaces) == 0 || len(r.IPs) > 0 {
 		return nil
 	}
 	return last

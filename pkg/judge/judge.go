@@ -69,7 +69,7 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 		c.Failed = mute(call)
 		c.Failure = fmt.Sprintf("plugin %s exited 0, but no result was seen, and the runtime removed the network",
 			c.Failed.Run.Plugin)
-	case call.Undone != 0 && call.Broken == nil && bare(call) != nil:
+	case bare(call) != nil:
 		c.Failed = bare(call)
 		c.Failure = fmt.Sprintf("the result of plugin %s has no IP address, and the runtime removed the network",
 			c.Failed.Run.Plugin)
