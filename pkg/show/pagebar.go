@@ -39,8 +39,8 @@ func (p *page) Spent() *spent {
 	}
 	s := &spent{All: inMS(p.account.total).String()}
 	at := 0.0
-	all := p.account.list()
-	for _, what := range named(all) {
+	all := named(p.account.list())
+	for _, what := range all {
 		class := "rest"
 		if what.Cause != "" {
 			class = "c" + strconv.Itoa(len(s.Lost)%causeColors)
@@ -94,7 +94,7 @@ func named(all []Spent) []Spent {
 
 func restOf(all []Spent) string {
 	var rest []string
-	for _, s := range named(all) {
+	for _, s := range all {
 		if s.Cause == "" && s.Share >= restLeast {
 			rest = append(rest, s.Name+" "+share(s.Share))
 		}

@@ -63,7 +63,7 @@ func (p *painter) spent(all []Spent) {
 			p.printf("%s", text.Steps(strings.Repeat(" ", 27), s.Remedy))
 		}
 	}
-	if rest := restOf(all); rest != "" {
+	if rest := restOf(named(all)); rest != "" {
 		p.printf("  other time: %s\n", rest)
 	}
 }

@@ -113,15 +113,16 @@ func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) ma
 	for pid, inode := range procfs.Inside(r, pods) {
 		sandbox := pods[inode]
 		delete(pods, inode)
-		id, err := netlink.GetNetNsIdByPid(pid)
-		if err != nil {
-			continue
-		}
-		routes, asked := procfs.Net(pid, "route"), false
+		netns := sync.OnceValues(func() (int, error) { return netlink.GetNetNsIdByPid(pid) })
+		routes, asked := sync.OnceValue(func() string { return procfs.Net(pid, "route") }), false
 		for _, n := range telling(pid) {
 			ends, known := ends()
+			id, err := netns()
 			end := ends[[2]int{id, n.index}]
-			if end == nil || !n.silent && known[n.mac] || n.silent && (asked || !strings.Contains(routes, n.gateway())) {
+			switch {
+			case err != nil, end == nil, !n.silent && known[n.mac]:
+				continue
+			case n.silent && (asked || !strings.Contains(routes(), n.gateway())):
 				continue
 			}
 			asked = asked || n.silent
