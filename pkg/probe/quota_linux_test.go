@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -29,13 +30,19 @@ func flood(times string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	r, err := unix.NewIfreq("lo")
-	for range n {
-		if err == nil {
-			err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r)
-		}
+	var threads sync.WaitGroup
+	for range 2 {
+		threads.Go(func() {
+			r, err := unix.NewIfreq("lo")
+			for range n / 2 {
+				if err == nil {
+					err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r)
+				}
+			}
+		})
 	}
-	return err
+	threads.Wait()
+	return nil
 }
 
 func TestAFloodIsPaidForByItsRoot(t *testing.T) {
@@ -136,6 +143,20 @@ func TestManyFloodsLeaveRoom(t *testing.T) {
 	}
 	for _, l := range all[*event.Lost](o) {
 		if l.Reason != "over quota" || !guilty[l.Process] {
+			t.Errorf("lost: %+v", l)
+		}
+	}
+}
+
+// Two threads lose their root's first events at once.
+func TestEveryLossOfARootIsItsOwn(t *testing.T) {
+	o := observeProbe(t, Options{}, func(*Probe, *observed) {
+		for range 40 {
+			harness.Check(t, acting(t, "flood", "12000").Run())
+		}
+	})
+	for _, l := range all[*event.Lost](o) {
+		if l.Process == "" {
 			t.Errorf("lost: %+v", l)
 		}
 	}

@@ -104,17 +104,19 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 {
 	struct lost_key key = {.reason = reason};
 	__u32 i = reason;
-	__u64 *n, one = 1;
+	__u64 *n, none = 0;
 
 	/* By root first: the reader reads in the opposite order, so a concurrent loss always has
 	 * its root. */
 	if (root) {
 		key.root = *root;
 		n = bpf_map_lookup_elem(&losses, &key);
+		if (!n) { /* or another CPU adds it now */
+			bpf_map_update_elem(&losses, &key, &none, BPF_NOEXIST);
+			n = bpf_map_lookup_elem(&losses, &key);
+		}
 		if (n)
 			__sync_fetch_and_add(n, 1);
-		else
-			bpf_map_update_elem(&losses, &key, &one, BPF_ANY);
 	}
 	n = bpf_map_lookup_elem(&counters, &i);
 	if (n)
@@ -265,7 +267,11 @@ static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 s
 	if (!a) {
 		struct account bare = {.whole = now + ahead};
 
-		return !bpf_map_update_elem(&accounts, root, &bare, BPF_NOEXIST);
+		if (!bpf_map_update_elem(&accounts, root, &bare, BPF_NOEXIST))
+			return true;
+		a = bpf_map_lookup_elem(&accounts, root); /* of another CPU */
+		if (!a)
+			return false;
 	}
 	if (!has_room(a, size, shares))
 		return false;
