@@ -198,7 +198,14 @@ func (m *many) kinds() []kind {
 		{name: "XDP program, answers to the node", asks: true, cause: judge.LateProgram, says: ") on out dropped", on: xdp("out")},
 		{name: "nft rule, answers to the node", asks: true, cause: judge.LateFilter, says: "nftables", at: "nft 'add table arp np; add chain arp np in { type filter hook input priority 0; policy drop; }; " +
 			"add table ip6 np; add chain ip6 np in { type filter hook input priority 0; policy drop; }'", until: "nft flush ruleset"},
-		{name: "conntrack full", at: filter + "nft add rule inet np fw ct state new accept", on: func() func() { m.node.fillConnections(); return func() {} }, cause: judge.LateFilter, says: "connection tracking dropped"},
+		{
+			name: "conntrack full", cause: judge.LateFilter, says: "connection tracking dropped",
+			on: func() func() {
+				m.node.fillConnections() // before any is tracked: one that ends leaves its place
+				m.node.run(filter + "nft add rule inet np fw ct state new accept")
+				return func() {}
+			},
+		},
 	}
 }
 
