@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,17 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	}))
 	t.Cleanup(server.Close)
 	return harness.Must(New(&rest.Config{Host: server.URL}))(t)
+}
+
+func TestAMuteAPIServerIsNotReached(t *testing.T) {
+	mute := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer mute.Close()
+	host := "https://" + mute.Addr().String()
+	c := harness.Must(New(&rest.Config{Host: host, Timeout: 50 * time.Millisecond}))(t)
+	_, err := c.Readers(t.Context(), "net")
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), host+": ") {
+		t.Error(err)
+	}
 }
 
 // What a user interrupts is removed again.

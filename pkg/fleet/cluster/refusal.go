@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,11 +48,20 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	case apierrors.IsUnauthorized(err):
 		return &Refusal{"the API server does not know you: log in again, as for kubectl (kubectl auth whoami)", err}
 	}
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		err = fmt.Errorf("%w %s: %w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", ErrUnreachable,
-			c.config.Host, dial.Err)
+	var dial *net.OpError
+	var mute *url.Error
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		err = c.unreachable(dial.Err)
+	case errors.As(err, &mute) && mute.Timeout():
+		err = c.unreachable(mute.Err)
 	}
 	return &cleaned{err}
+}
+
+func (c *Cluster) unreachable(err error) error {
+	return fmt.Errorf("%w %s: %w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", ErrUnreachable,
+		c.config.Host, err)
 }
 
 func (m right) says(user string) string {
