@@ -21,6 +21,12 @@ func crossed(on disk.FS, o Options, set positions) map[string]*Problem {
 	if has("probe.rootless") && o.Probe.Rootless && len(o.Probe.Callers) == 0 {
 		faults["probe.rootless"] = wrong("name the runtime's program in probe.callers", "does nothing alone")
 	}
+	at := o.Relay.Listen
+	for key, taken := range map[string]string{"listen": o.Metrics.Listen, "health_listen": o.Metrics.HealthListen} {
+		if at == taken && at != "" && !anyPort(at) && has("relay.listen") {
+			faults["relay.listen"] = wrong(`write another port, such as "127.0.0.1:4319"`, "is the address of metrics.%s", key)
+		}
+	}
 	if key, f := o.relayLoop(has); f != nil {
 		faults[key] = f
 	}
