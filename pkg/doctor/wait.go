@@ -27,7 +27,7 @@ func Gates() []Gate {
 		{"runtime", "the container runtime", []string{"runtime"}},
 		{"cni", "the CNI configuration", []string{"runtime", "cni-folder", "cni-binaries", "cni-version", "cni-loaded"}},
 		{"agent", "the CNI's agent", []string{"runtime", "cni-folder", "cni-agent"}},
-		{"ready", "the node's network", []string{"runtime", "network-ready", "cni-agent"}},
+		{"ready", "the node's network", []string{"runtime", "cni-binaries", "network-ready", "cni-agent"}},
 		{"dns", "the cluster's DNS", []string{"dns"}},
 	}
 }
