@@ -121,7 +121,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 	}{
 		{"dns", "CoreDNS has no pod", func(f *fact.Facts) {
 			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Err: "i/o timeout"}
-		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "i/o timeout", "k8s-app=kube-dns"}},
+		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "it does not answer: i/o timeout", "get pods -l k8s-app=kube-dns"}},
+		{"dns", "CoreDNS answers with an error", func(f *fact.Facts) {
+			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Said: "no such host"}
+		}, Warning, []string{"it answers with an error: no such host", "read its log", "clusterDomain"}},
 		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {

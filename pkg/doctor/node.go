@@ -53,18 +53,23 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	switch {
 	case d.Server == "":
 		return nil, notApplicable("no kubelet runs here, or the kubelet's configuration names no cluster DNS")
-	case d.Err == "":
+	case d.Err+d.Said == "":
 		return nil, nil
+	}
+	said, remedy := "it does not answer: ", []string{
+		"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of a pod that is not ready",
+		"if these pods are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies",
+			"service-rules", "forwarding"),
+	}
+	if d.Said != "" {
+		said, remedy = "it answers with an error: ", []string{
+			"read its log, which names what it cannot reach: kubectl -n kube-system logs -l k8s-app=kube-dns",
+			"compare clusterDomain in kubelet's configuration with the zone in its Corefile",
+		}
 	}
 	return []Finding{{
 		Level: Warning, Summary: fact.Sayf("the cluster's DNS at %s does not resolve %s", d.Server, d.Name),
-		Evidence: []string{d.Err},
-		Remedy: []string{
-			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of a pod that is not ready",
-			"if these pods are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies",
-				"service-rules",
-				"forwarding"),
-		},
+		Evidence: []string{said + d.Err + d.Said}, Remedy: remedy,
 	}}, nil
 }
 

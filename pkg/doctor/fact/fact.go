@@ -218,8 +218,8 @@ type Health struct {
 	Err     string
 }
 
-// DNS is the answer of pods' first server, if any.
-type DNS struct{ Server, Name, Err string }
+// DNS is why pods' first server, if any, does not answer, or its answer that is an error.
+type DNS struct{ Server, Name, Err, Said string }
 
 // Chain is a firewall chain.
 type Chain struct {

@@ -293,7 +293,11 @@ func askDNS(ctx context.Context) (d fact.DNS, err error) {
 		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(server, "53"))
 	}}
 	if _, err := ask.LookupHost(ctx, d.Name+"."); err != nil {
-		d.Err = fact.Clean(err.Error())
+		says := &d.Err
+		if said := (*net.DNSError)(nil); errors.As(err, &said) && (said.IsNotFound || said.Err == "server misbehaving") {
+			says = &d.Said
+		}
+		*says = fact.Clean(err.Error())
 	}
 	return d, nil
 }
