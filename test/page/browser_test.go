@@ -47,7 +47,7 @@ func open(t *testing.T, html []byte) *browser {
 	harness.Check(t, os.WriteFile(file, html, 0o600))
 	// Chromium looks for updates and experiments on the internet by default.
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
+		chromedp.ExecPath(chromium), chromedp.Env("TMPDIR="+t.TempDir()), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf))
