@@ -159,7 +159,7 @@ func TestWhoHasNotWrittenTheConfiguration(t *testing.T) {
 		t.Error(all)
 	}
 	f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "cilium-x", ID: "c1", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium", LastLine: "level=info waiting for 10.96.0.1"}}
-	if all := said(); strings.Contains(all, "process 7") || !strings.Contains(all, "the last line of cilium-agent of pod kube-system/cilium-x, running: level=info waiting") {
+	if all := said(); strings.Contains(all, "process 7") || !strings.Contains(all, "the last log line of cilium-agent (running) of pod kube-system/cilium-x: level=info waiting") {
 		t.Error(all)
 	}
 	f.Processes.Err = errors.New("no")

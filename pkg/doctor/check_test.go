@@ -173,14 +173,14 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "a writer that fails, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "calico-node-x", Name: "install-cni", State: "exited", ExitCode: 1, Restarts: 4, SandboxReady: true, Mounts: []string{"/etc/cni/net.d"}, LastLine: "no token"}}
-		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); /srv/cni has one", "calico-node-x, exited: no token", "see network-pods\nif /srv/cni/10-a.conflist is of this"}},
+		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); another one is in /srv/cni", "install-cni (exited) of pod kube-system/calico-node-x: no token", "see network-pods\nif this"}},
 		{"network-ready", "a writer that runs, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{
 				{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium"},
 				{Namespace: "kube-system", Pod: "kube-proxy-x", Name: "kube-proxy", State: "exited", ExitCode: 1, SandboxReady: true, Proxy: true},
 			}
-		}, Problem, []string{", but /srv/cni has", "and restart it\nread its log: kubectl -n kube-system logs cilium-x"}},
+		}, Problem, []string{", but /srv/cni has", "and restart the runtime\nread its log: kubectl -n kube-system logs cilium-x"}},
 		{"cni-folder", "ignored files, and a configuration in another folder", misplaced, Problem, []string{"does not read /srv/cni/10-a.conflist", "\"10-b.bak\"", "otherwise install"}},
 		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"
@@ -188,7 +188,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"cni-binaries", "an uninstalled CNI, and a pod that waits for it", func(f *fact.Facts) {
 			f.Binaries.Value = []fact.Binary{{Name: "istio-cni", Network: "pods", Wrong: &event.Program{Name: "istio-cni", Fault: event.FaultAbsent}}}
 			f.Held.Value.Stopped = []leak.Attachment{{Network: "pods", ContainerID: "a"}, {Network: "other", ContainerID: "b"}}
-		}, Problem, []string{"cannot be removed without it, sandbox a", "if that CNI was uninstalled"}},
+		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if that CNI was uninstalled"}},
 		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
 		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2
@@ -228,7 +228,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"host-local leases 1 of 254 addresses of network \"pods\" to removed sandboxes, for up to 3 days", "older than the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"removed sandboxes hold 1 of 254 addresses of network \"pods\" (host-local), for up to 3 days", "10.244.0.5, leased to sandbox a since", "leased before the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

@@ -153,8 +153,8 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 		}
 		for _, a := range f.Held.Value.Stopped {
 			if a.Network == b.Network {
-				finding.Evidence = append(finding.Evidence, fact.Sayf("pod %s cannot be removed without it, sandbox %s",
-					podOf(a), a.ContainerID))
+				finding.Evidence = append(finding.Evidence, fact.Sayf("sandbox %s (pod %s) cannot be removed without it",
+					a.ContainerID, podOf(a)))
 			}
 		}
 		finding.Evidence = fact.Cap(finding.Evidence)
@@ -174,7 +174,7 @@ func remedyFor(f *fact.Facts, name string) string {
 		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
-	return fact.Sayf("its CNI's pod installs it into %s: ", dir) + see(f, "restart that pod", "network-pods") +
+	return fact.Sayf("the pod of its CNI installs it into %s: ", dir) + see(f, "restart that pod", "network-pods") +
 		"; if that CNI was uninstalled, remove the plugin from the CNI configuration"
 }
 

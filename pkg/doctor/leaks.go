@@ -85,7 +85,7 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	oldest := leaked[0]
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s without a sandbox (an ADD without DEL), up to %s old",
+		Summary: fact.Sayf("%s without a sandbox (DEL missing or failed), up to %s old",
 			text.Count(len(leaked), "network attachment"),
 			age(l.Time.Sub(oldest.Since))),
 	}
@@ -99,7 +99,7 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy,
-			"run the plugins' DEL, as the runtime would have, by the next command (needs jq)",
+			"run the plugins' DEL, as the runtime would, with the next command (needs jq)",
 			leak.Free(files, binsOf(f)))
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
@@ -187,15 +187,19 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("host-local leases %d of %s of network \"%s\" to removed sandboxes, for up to %s", len(leaked),
+		Summary: fact.Sayf("removed sandboxes hold %d of %s of network \"%s\" (host-local), for up to %s", len(leaked),
 			text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
 			age(l.Time.Sub(leaked[0].Since))),
 	}
 	var files []string
 	cached, old := 0, 0
 	for _, one := range leaked {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, %s of sandbox %s, since %s (%s)", one.Address,
-			cmp.Or(one.IfName, "an interface"), one.ContainerID, stamp(one.Since), age(l.Time.Sub(one.Since))))
+		who := "sandbox " + one.ContainerID
+		if one.IfName != "" {
+			who = one.IfName + " of " + who
+		}
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, leased to %s since %s (%s)", one.Address, who,
+			stamp(one.Since), age(l.Time.Sub(one.Since))))
 		if before(l, one.Since) {
 			old++
 		}
@@ -209,8 +213,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if old > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%d older than the node's restart at %s: its "+
-			"pods were never torn down", old, stamp(l.Boot)))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("leased before the node's restart at %s, and never "+
+			"released since: %d", stamp(l.Boot), old))
 	}
 	if cached > 0 {
 		finding.Remedy = append(finding.Remedy, fact.Sayf("run the command under leaked-networks, which also "+

@@ -64,7 +64,7 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	if d.Said != "" {
 		said, remedy = "it answers with an error: ", []string{
 			"read its log, which names what it cannot reach: kubectl -n kube-system logs -l k8s-app=kube-dns",
-			"compare clusterDomain in kubelet's configuration with the zone in its Corefile",
+			"compare kubelet's clusterDomain with the zone in CoreDNS's Corefile",
 		}
 	}
 	return []Finding{{

@@ -11,8 +11,7 @@ import (
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("no network is loaded that names a pod subnet, nor does kube-proxy or the " +
-			"controller manager name one")
+		return nil, notApplicable("no loaded network names a pod subnet, nor does kube-proxy or the controller manager")
 	}
 	var bridges []string
 	for _, l := range f.CRI.Value.Loaded {
@@ -29,9 +28,8 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 			Level:    Warning,
 			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
 			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
-			Remedy: []string{"choose another pod subnet: kubeadm init --pod-network-cidr, the CNI's own pool, and the " +
-				"controller " +
-				"manager's --cluster-cidr; existing pods keep theirs until they are created again"},
+			Remedy: []string{"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr (a new " +
+				"cluster: kubeadm init --pod-network-cidr); existing pods keep their addresses until they are created again"},
 		})
 	}
 	for _, pod := range pods {

@@ -30,13 +30,13 @@ func writersSay(f *fact.Facts) (said []string) {
 	}
 	for _, c := range writers(f) {
 		if c.LastLine != "" && (c.State != "exited" || c.ExitCode != 0) {
-			said = append(said, fact.Sayf("the last line of %s of pod %s/%s, %s: %s", c.Name, c.Namespace, c.Pod, c.State,
+			said = append(said, fact.Sayf("the last log line of %s (%s) of pod %s/%s: %s", c.Name, c.State, c.Namespace, c.Pod,
 				c.LastLine))
 		}
 	}
 	for _, p := range agentProcesses(f) {
 		if p.LastLine != "" {
-			said = append(said, fact.Sayf("the last line of %s, process %d: %s", p.Name, p.PID, p.LastLine))
+			said = append(said, fact.Sayf("the last log line of %s, process %d: %s", p.Name, p.PID, p.LastLine))
 		}
 	}
 	if f.Containers.Err == nil && len(writers(f)) == 0 && len(agentProcesses(f)) == 0 {
@@ -104,10 +104,10 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	switch {
 	case len(d.Elsewhere) > 0:
 		other := filepath.Dir(d.Elsewhere[0])
-		move := fact.Sayf("if %s is of this cluster's CNI, have that CNI write into %s (Cilium: cni.confPath, most others: "+
-			"a hostPath of its DaemonSet), or set conf_dir of the runtime to %s and restart it", d.Elsewhere[0], d.Dir, other)
+		move := fact.Sayf("if this cluster's CNI wrote %s, have it write into %s (Cilium: cni.confPath; most others: a "+
+			"hostPath of the DaemonSet), or set the runtime's conf_dir to %s and restart the runtime", d.Elsewhere[0], d.Dir, other)
 		if failed {
-			return step + fact.Sayf("; %s has one", other), append(remedy, move)
+			return step + fact.Sayf("; another one is in %s", other), append(remedy, move)
 		}
 		if len(names) == 0 {
 			remedy = []string{"otherwise install the cluster's CNI"}

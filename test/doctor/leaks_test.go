@@ -66,8 +66,8 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n.silent("leaked-networks", "leaked-leases")
 
 	results, leases := n.aged(gone, 3*time.Hour)
-	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network \"pods\", pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
-	n.finds("leaked-leases", doctor.Warning, "host-local leases 1 of 2 addresses of network \"pods\"", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "run the command under leaked-networks, which also releases 1 of 1")
+	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "DEL missing or failed", "eth0 of network \"pods\", pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
+	n.finds("leaked-leases", doctor.Warning, "removed sandboxes hold 1 of 2 addresses of network \"pods\"", filepath.Base(leases[0])+", leased to eth0 of sandbox "+gone, "run the command under leaked-networks, which also releases 1 of 1")
 
 	// The remedy does what the runtime's DEL would have done.
 	command := harness.Must(n.rig.Inside(""))(t)
@@ -92,7 +92,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	for _, file := range results {
 		harness.Check(t, os.Remove(file))
 	}
-	found := n.finds("leaked-leases", doctor.Warning, "host-local leases 1 of 1 address of network \"pods\"", "1 older than the node's restart", "days")
+	found := n.finds("leaked-leases", doctor.Warning, "removed sandboxes hold 1 of 1 address of network \"pods\"", "never released since: 1", "days")
 	n.silent("leaked-networks")
 	n.run("sh", "-ec", found.Remedy[0])
 	if left := there(leases); len(left) > 0 {

@@ -42,13 +42,13 @@ func TestAWriterThatRunsAndWaits(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	log := filepath.Join(t.TempDir(), "log")
 	n.start("antrea-agent", "sh", "-c", `exec 2> "$1"; echo waiting for the controller >&2; exec "$0" 600`, n.named("antrea-agent"), log)
-	n.finds("network-ready", doctor.Problem, "has been written into "+n.rig.CNIConfDir()+" by antrea-agent (process", "the last line of antrea-agent, process", ": waiting for the controller", "journalctl _PID=")
+	n.finds("network-ready", doctor.Problem, "has been written into "+n.rig.CNIConfDir()+" by antrea-agent (process", "the last log line of antrea-agent, process", ": waiting for the controller", "journalctl _PID=")
 
 	n.container("kube-system", "cilium-x7k2p", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "config"}, Command: shell("echo waiting for 10.96.0.1:443; sleep 600"),
 	})
 	harness.Until(n, "its log is written", func() bool {
-		return strings.Contains(strings.Join(of(n.examine(), "network-ready")[0].Evidence, "\n"), "the last line of config of pod kube-system/cilium-x7k2p, running: waiting for 10.96.0.1:443")
+		return strings.Contains(strings.Join(of(n.examine(), "network-ready")[0].Evidence, "\n"), "the last log line of config (running) of pod kube-system/cilium-x7k2p: waiting for 10.96.0.1:443")
 	})
 	n.silent("network-pods")
 }
