@@ -41,7 +41,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	case len(d.Problems) == 0:
 		return nil, nil
 	}
-	level := Note // unused files do no harm
+	level := Note
 	if f.CRI.Err == nil && r.Containerd() && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
 		level = Problem
 	}
@@ -232,7 +232,7 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	}
 	level := Warning
 	if len(has) == 0 {
-		level = Problem // no pod gets a network
+		level = Problem
 	}
 	dir := f.Folder.Value.Dir
 	return []Finding{{

@@ -29,7 +29,8 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
 			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
 			Remedy: []string{"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr (a new " +
-				"cluster: kubeadm init --pod-network-cidr); existing pods keep their addresses until they are created again"},
+				"cluster: kubeadm init --pod-network-cidr); existing pods keep their addresses until they are " +
+				"created again"},
 		})
 	}
 	for _, pod := range pods {

@@ -105,7 +105,8 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	case len(d.Elsewhere) > 0:
 		other := filepath.Dir(d.Elsewhere[0])
 		move := fact.Sayf("if this cluster's CNI wrote %s, have it write into %s (Cilium: cni.confPath; most others: a "+
-			"hostPath of the DaemonSet), or set the runtime's conf_dir to %s and restart the runtime", d.Elsewhere[0], d.Dir, other)
+			"hostPath of the DaemonSet), or set the runtime's conf_dir to %s and restart the runtime",
+			d.Elsewhere[0], d.Dir, other)
 		if failed {
 			return step + fact.Sayf("; another one is in %s", other), append(remedy, move)
 		}

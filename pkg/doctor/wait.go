@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// waitPace: kubelet asks the same every five seconds.
 const waitPace = time.Second
 
 // Gate is a stage of an installation. It opens when a check applies and none finds anything.
