@@ -266,6 +266,11 @@ const NeverRunKey = attribute.Key("cniscope.never_run")
 
 func NeverRun(v ...string) attribute.KeyValue { return NeverRunKey.StringSlice(v) }
 
+// BaggageKey is cniscope.baggage: Members of the runtime's baggage, as `key=value` (`trace.baggage`).
+const BaggageKey = attribute.Key("cniscope.baggage")
+
+func Baggage(v ...string) attribute.KeyValue { return BaggageKey.StringSlice(v) }
+
 // ReducedKey is cniscope.reduced: Only the call's own span was kept (`sampling.per_second`).
 const ReducedKey = attribute.Key("cniscope.reduced")
 

@@ -170,6 +170,8 @@ type Trace struct {
 	//
 	//	labels = ["app", "app.kubernetes.io/*"]
 	Labels []string `key:"labels" default:"* */*" range:"..64"`
+	// Patterns for the members of the runtime's W3C baggage that leave the node.
+	Baggage []string `key:"baggage" range:"..64"`
 }
 
 // Export says where finished operations go.

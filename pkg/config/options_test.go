@@ -61,6 +61,8 @@ attributes = { a = "X" }
 [probe]
 agents = ["X"]
 callers = ["/X"]
+[trace]
+baggage = ["X"]
 `, "X", name))))(t)
 		return o
 	}

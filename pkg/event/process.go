@@ -139,6 +139,8 @@ type Call struct {
 	Pod    Pod    `json:"pod,omitzero"`
 	// TRACEPARENT and TRACESTATE (containerd >= 2.4).
 	Trace TraceContext `json:"trace,omitzero"`
+	// BAGGAGE
+	Baggage string `json:"baggage,omitempty"`
 }
 
 // Pod names a Kubernetes pod.

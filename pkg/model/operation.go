@@ -167,8 +167,9 @@ type Call struct {
 // Parent is a call's parent span.
 type Parent struct {
 	// From the call's environment, or, if Told, later from the runtime.
-	Trace event.TraceContext
-	Told  bool
+	Trace   event.TraceContext
+	Told    bool
+	Baggage string
 }
 
 // FirstConnection is a pod's first TCP connection.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/config"
@@ -33,7 +34,7 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 		"[trace]\nlabels = [\"*\"]":                            {"app", "team"},
 	} {
 		o := harness.Must(config.Parse("test.toml", []byte(toml)))(t)
-		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, labels: o.Trace.Labels, programs: programs.New(programs.Node{})}
+		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, trace: o.Trace, programs: programs.New(programs.Node{})}
 		var got []string
 		if err := n.run(t.Context(), func(e event.Event) {
 			if sandbox, is := e.Body.(*event.Sandbox); is {
@@ -43,5 +44,16 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 		harness.EqualSlices(t, got, want, toml, "leave")
+	}
+}
+
+func TestOnlyChosenBaggageLeaves(t *testing.T) {
+	for said, want := range map[string]string{
+		"team=blue,key=secret": "team=blue", "key=secret": "", "team": "", "": "",
+		"team=" + strings.Repeat("x", 9000): "",
+	} {
+		call := &event.Call{Baggage: said}
+		choose(event.Event{Body: &event.Exec{Call: call}}, config.Trace{Baggage: []string{"te*"}})
+		harness.Equal(t, call.Baggage, want, said)
 	}
 }

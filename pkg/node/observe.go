@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/baggage"
+
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/child"
 	"github.com/cniscope/cniscope/pkg/cniconf"
@@ -56,7 +58,7 @@ type observer struct {
 	anchors  *anchor.Set
 	attached chan struct{} // closed once the probe is attached
 	probe    *probe.Source
-	labels   []string // patterns of exported label keys
+	trace    config.Trace
 	held     func() []leak.Attachment
 }
 
@@ -87,7 +89,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 
 // prepare makes the sources whose options NRI may have changed. key is for digests of configurations.
 func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
-	n.log, n.labels = l.log, o.Trace.Labels
+	n.log, n.trace = l.log, o.Trace
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
 	n.anchors.Watch(n.believe)
 	if len(o.Probe.Callers) > 0 {
@@ -218,9 +220,9 @@ func (n *observer) close() {
 
 func (n *observer) run(ctx context.Context, take event.Sink) error {
 	known := builds.New()
-	go known.Run(ctx) // not waited for: nothing to end
+	go known.Run(ctx)
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
-		choose(e, n.labels)
+		choose(e, n.trace)
 		known.Tell(e)
 		n.programs.Tell(e)
 		n.firsts.Tell(e)
@@ -249,16 +251,28 @@ func (n *observer) await(e event.Event) {
 	}
 }
 
-func choose(e event.Event, patterns []string) {
-	sandbox, is := e.Body.(*event.Sandbox)
-	if !is {
-		return
+func choose(e event.Event, o config.Trace) {
+	switch b := e.Body.(type) {
+	case *event.Sandbox:
+		maps.DeleteFunc(b.Labels, func(key, _ string) bool { return !matches(o.Labels, key) })
+	case *event.Exec:
+		if b.Call == nil || b.Call.Baggage == "" {
+			return
+		}
+		all, _ := baggage.Parse(b.Call.Baggage)
+		for _, m := range all.Members() {
+			if !matches(o.Baggage, m.Key()) {
+				all = all.DeleteMember(m.Key())
+			}
+		}
+		b.Call.Baggage = all.String()
 	}
-	maps.DeleteFunc(sandbox.Labels, func(key, _ string) bool {
-		return !slices.ContainsFunc(patterns, func(pattern string) bool {
-			matches, _ := path.Match(pattern, key)
-			return matches
-		})
+}
+
+func matches(patterns []string, key string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		is, _ := path.Match(pattern, key)
+		return is
 	})
 }
 

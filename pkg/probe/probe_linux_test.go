@@ -136,7 +136,7 @@ func plugin(t *testing.T, name, script string) *exec.Cmd {
 		"PATH=" + os.Getenv("PATH"), "SECRET=canary", "CNI_IFNAME=eth0", "CNI_PATH=/nowhere:" + dir,
 		"CNI_ARGS=K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;IgnoreUnknown=1;K8S_POD_UID=u-1;TOKEN=canary",
 		"CNI_CONTAINERID=" + container, "CNI_NETNS=/run/netns/c1", "CNI_COMMAND=ADD",
-		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "BAGGAGE=team=blue,key=" + strings.Repeat("x", 600),
 	}
 	return cmd
 }
@@ -161,8 +161,9 @@ func TestAProcessTreeIsSeenWhole(t *testing.T) {
 	}
 	want := event.Call{
 		Command: "ADD", ContainerID: container, NetNS: "/run/netns/c1", IfName: "eth0",
-		Pod:   event.Pod{Namespace: "shop", Name: "web-0", UID: "u-1"},
-		Trace: event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		Pod:     event.Pod{Namespace: "shop", Name: "web-0", UID: "u-1"},
+		Trace:   event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		Baggage: "team=blue",
 	}
 	harness.Equal(t, *root.Call, want, "call")
 	if shell.Parent != root.Process || shell.Process != replaced.Process {

@@ -56,7 +56,7 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 		}
 	}
 	call := &model.Call{
-		Parent:  model.Parent{Trace: e.Call.Trace},
+		Parent:  model.Parent{Trace: e.Call.Trace, Baggage: e.Call.Baggage},
 		Command: e.Call.Command,
 		IfName:  e.Call.IfName,
 		NetNS:   e.Call.NetNS,

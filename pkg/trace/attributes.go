@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -335,4 +336,13 @@ func aboutDetection(d *model.Detection) []attribute.KeyValue {
 		semconv.NetworkInterfaceNameKey.String(d.On),
 		attr.NetNSInode(d.NetNS.Label),
 	)
+}
+
+func members(of string) (said []string) {
+	all, _ := baggage.Parse(of)
+	for _, m := range all.Members() {
+		said = append(said, m.Key()+"="+m.Value())
+	}
+	slices.Sort(said)
+	return said
 }

@@ -117,7 +117,7 @@ func (w *writer) call(call *model.Call) {
 			add(s, attr.FailedPlugin(verdict.Failed.Run.Plugin))
 		}
 	}
-	add(s, nonZero(attr.NeverRun(call.NeverRun...), attr.Reduced(w.j.Reduced))...)
+	add(s, nonZero(attr.NeverRun(call.NeverRun...), attr.Reduced(w.j.Reduced), attr.Baggage(members(call.Baggage)...))...)
 	w.trace.IDs[call] = where.trace
 	if w.j.Reduced {
 		return

@@ -66,13 +66,24 @@ func (v Variables) call() *event.Call {
 			Parent: text.Clean(v["TRACEPARENT"], 64),
 			State:  text.Clean(v["TRACESTATE"], 512),
 		},
+		Baggage: members(v["BAGGAGE"]),
 	}
+}
+
+// members returns the baggage's whole members: the kernel side cuts a variable.
+func members(baggage string) string {
+	const most = 512 - len("\x00BAGGAGE=") // VAR_MAX
+	if len(baggage) >= most {
+		baggage = baggage[:max(0, strings.LastIndexByte(baggage[:most], ','))]
+	}
+	return text.Clean(baggage, most)
 }
 
 // Wanted reports whether a variable is of a CNI call.
 func Wanted(name string) bool {
 	return slices.Contains([]string{
 		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
+		"BAGGAGE",
 	}, name)
 }
 

@@ -14,6 +14,9 @@ static __always_inline bool wanted(const __u8 *var, struct scratch *s)
 			s->container = s->off;
 		return true;
 	}
+	/* Only where it leaves the others room. */
+	if (w[0] == WORD4('B', 'A', 'G', 'G') && w[1] == WORD4('A', 'G', 'E', '='))
+		return s->off < FILE_MAX + ARGS_MAX + ENV_ROOM - 4 * VAR_MAX;
 	return w[0] == WORD4('T', 'R', 'A', 'C') &&
 	       (w[1] == WORD4('E', 'P', 'A', 'R') || w[1] == WORD4('E', 'S', 'T', 'A'));
 }
