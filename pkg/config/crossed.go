@@ -21,13 +21,7 @@ func crossed(on disk.FS, o Options, set positions) map[string]*Problem {
 	if has("probe.rootless") && o.Probe.Rootless && len(o.Probe.Callers) == 0 {
 		faults["probe.rootless"] = wrong("name the runtime's program in probe.callers", "does nothing alone")
 	}
-	at := o.Relay.Listen
-	for key, taken := range map[string]string{"listen": o.Metrics.Listen, "health_listen": o.Metrics.HealthListen} {
-		if at == taken && at != "" && !anyPort(at) && has("relay.listen") {
-			faults["relay.listen"] = wrong(`write another port, such as "127.0.0.1:4319"`, "is the address of metrics.%s", key)
-		}
-	}
-	if key, f := o.relayLoop(has); f != nil {
+	if key, f := o.relayFault(has); f != nil {
 		faults[key] = f
 	}
 	maps.Copy(faults, o.Export.OTLP.crossed(has))
@@ -70,11 +64,17 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*Problem {
 
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
-func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
+func (o Options) relayFault(has func(string) bool) (string, *Problem) {
+	at := o.Relay.Listen
+	for key, taken := range map[string]string{"listen": o.Metrics.Listen, "health_listen": o.Metrics.HealthListen} {
+		if at == taken && at != "" && !anyPort(at) && has("relay.listen") {
+			return "relay.listen", wrong(`write another port, such as "127.0.0.1:4319"`, "is the address of metrics.%s", key)
+		}
+	}
 	// No DNS lookups: Warnings and the dialing relay do them.
 	known, cancel := context.WithCancel(context.Background())
 	cancel()
-	if !o.RelayUpstream().leadsTo(known, o.Relay.Listen) {
+	if !o.RelayUpstream().leadsTo(known, at) {
 		return "", nil
 	}
 	for _, key := range []string{"relay.upstream", "export.otlp.endpoint", "relay.listen"} {
