@@ -65,15 +65,19 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*Problem {
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
 func (o Options) relayFault(has func(string) bool) (string, *Problem) {
-	at := o.Relay.Listen
-	for key, taken := range map[string]string{"listen": o.Metrics.Listen, "health_listen": o.Metrics.HealthListen} {
-		if at == taken && at != "" && !anyPort(at) && has("relay.listen") {
-			return "relay.listen", wrong(`write another port, such as "127.0.0.1:4319"`, "is the address of metrics.%s", key)
-		}
-	}
 	// No DNS lookups: Warnings and the dialing relay do them.
 	known, cancel := context.WithCancel(context.Background())
 	cancel()
+	at := o.Relay.Listen
+	for i, taken := range []string{o.Metrics.Listen, o.Metrics.HealthListen} {
+		if strings.HasPrefix(taken, ":") {
+			taken = "0.0.0.0" + taken
+		}
+		if (OTLP{Endpoint: "http://" + taken}).leadsTo(known, at) && !anyPort(at) && has("relay.listen") {
+			key := []string{"listen", "health_listen"}[i]
+			return "relay.listen", wrong("write another port", "is the address of metrics.%s", key)
+		}
+	}
 	if !o.RelayUpstream().leadsTo(known, at) {
 		return "", nil
 	}

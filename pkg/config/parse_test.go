@@ -97,7 +97,9 @@ treshold = "1s"
 		{"a certificate without its key", "[export.otlp]\ncert = \"/c.pem\"\n", []string{`export.otlp.cert: is there without a key; set key too`}},
 		{"a relay that others can reach", "relay.listen = \"0.0.0.0:4319\"\n", []string{`relay.listen: "0.0.0.0:4319" can be reached by others; write "127.0.0.1:4319"`}},
 		{"a relay without an address", "relay.listen = \"localhost:4319\"\n", []string{`relay.listen: "localhost:4319" does not say which address; write "127.0.0.1:4319"`}},
-		{"a relay where metrics are", "relay.listen = \"127.0.0.1:9471\"\nmetrics.listen = \"127.0.0.1:9471\"\n", []string{`f.toml:1:7: relay.listen: is the address of metrics.listen; write another port, such as "127.0.0.1:4319"`}},
+		{"a relay where metrics are", "relay.listen = \"127.0.0.1:9471\"\nmetrics.listen = \"127.0.0.1:9471\"\n", []string{`f.toml:1:7: relay.listen: is the address of metrics.listen; write another port`}},
+		{"a relay where health is", "relay.listen = \"127.0.0.1:9472\"\nmetrics.listen = \":9471\"\nmetrics.health_listen = \"localhost:9472\"\n", []string{`relay.listen: is the address of metrics.health_listen`}},
+		{"a relay among all addresses", "relay.listen = \"127.0.0.1:9471\"\nmetrics.listen = \":9471\"\n", []string{`relay.listen: is the address of metrics.listen`}},
 		{"a relay to itself", "relay.listen = \"127.0.0.1:4319\"\nexport.otlp.endpoint = \"http://127.0.0.1:4319\"\n", []string{`f.toml:2:13: export.otlp.endpoint: the relay would send to itself; name the real endpoint`}},
 		{"all at once, in the order of the file", `
 [log]

@@ -124,7 +124,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "it does not answer: i/o timeout", "get pods -l k8s-app=kube-dns"}},
 		{"dns", "CoreDNS answers with an error", func(f *fact.Facts) {
 			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Said: "no such host"}
-		}, Warning, []string{"it answers with an error: no such host", "read its log", "clusterDomain"}},
+		}, Warning, []string{"it answers with an error: no such host", "read the server's log", "clusterDomain"}},
 		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
@@ -173,7 +173,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "a writer that fails, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "calico-node-x", Name: "install-cni", State: "exited", ExitCode: 1, Restarts: 4, SandboxReady: true, Mounts: []string{"/etc/cni/net.d"}, LastLine: "no token"}}
-		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); another one is in /srv/cni", "install-cni (exited) of pod kube-system/calico-node-x: no token", "see network-pods\nif this"}},
+		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); /srv/cni contains a CNI configuration", "install-cni (exited) of pod kube-system/calico-node-x: no token", "see network-pods\nif this"}},
 		{"network-ready", "a writer that runs, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{

@@ -63,8 +63,8 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	}
 	if d.Said != "" {
 		said, remedy = "it answers with an error: ", []string{
-			"read its log, which names what it cannot reach: kubectl -n kube-system logs -l k8s-app=kube-dns",
 			"compare kubelet's clusterDomain with the zone in CoreDNS's Corefile",
+			"read the server's log: kubectl -n kube-system logs -l k8s-app=kube-dns --tail=100",
 		}
 	}
 	return []Finding{{

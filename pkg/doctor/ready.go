@@ -108,7 +108,7 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 			"hostPath of the DaemonSet), or set the runtime's conf_dir to %s and restart the runtime",
 			d.Elsewhere[0], d.Dir, other)
 		if failed {
-			return step + fact.Sayf("; another one is in %s", other), append(remedy, move)
+			return step + fact.Sayf("; %s contains a CNI configuration", other), append(remedy, move)
 		}
 		if len(names) == 0 {
 			remedy = []string{"otherwise install the cluster's CNI"}

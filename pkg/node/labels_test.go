@@ -49,7 +49,7 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 
 func TestOnlyChosenBaggageLeaves(t *testing.T) {
 	for said, want := range map[string]string{
-		"team=blue,key=secret": "team=blue", "key=secret": "", "team": "", "": "",
+		"team=blue,key=secret": "team=blue", "key=secret": "", "tea=b%0A;token=x,team=a;secret": "tea=b%0A,team=a", "team": "", "": "",
 		"team=" + strings.Repeat("x", 9000): "",
 	} {
 		call := &event.Call{Baggage: said}

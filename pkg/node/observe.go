@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -260,12 +261,14 @@ func choose(e event.Event, o config.Trace) {
 			return
 		}
 		all, _ := baggage.Parse(b.Call.Baggage)
+		var chosen []string
 		for _, m := range all.Members() {
-			if !matches(o.Baggage, m.Key()) {
-				all = all.DeleteMember(m.Key())
+			if bare, err := baggage.NewMemberRaw(m.Key(), m.Value()); err == nil && matches(o.Baggage, m.Key()) {
+				chosen = append(chosen, bare.String())
 			}
 		}
-		b.Call.Baggage = all.String()
+		slices.Sort(chosen)
+		b.Call.Baggage = strings.Join(chosen, ",")
 	}
 }
 

@@ -136,13 +136,14 @@ func plugin(t *testing.T, name, script string) *exec.Cmd {
 		"PATH=" + os.Getenv("PATH"), "SECRET=canary", "CNI_IFNAME=eth0", "CNI_PATH=/nowhere:" + dir,
 		"CNI_ARGS=K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;IgnoreUnknown=1;K8S_POD_UID=u-1;TOKEN=canary",
 		"CNI_CONTAINERID=" + container, "CNI_NETNS=/run/netns/c1", "CNI_COMMAND=ADD",
-		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "BAGGAGE=team=blue,key=" + strings.Repeat("x", 600),
+		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 	return cmd
 }
 
 func TestAProcessTreeIsSeenWhole(t *testing.T) {
 	cmd := plugin(t, "slow", `sh -c "exec sleep 0.01"; (sleep 0.02; exit 3); kill -9 $$`)
+	cmd.Env = append(cmd.Env, "BAGGAGE=team=blue,key="+strings.Repeat("x", 600))
 	o := observe(t, func(*observed) {
 		if err := cmd.Run(); err == nil {
 			t.Error("the plugin kills itself, and must be seen to")
@@ -156,7 +157,7 @@ func TestAProcessTreeIsSeenWhole(t *testing.T) {
 		t.Fatalf("images: %q", names)
 	}
 	root, shell, replaced, subshell := o.execs()[0], o.execs()[1], o.execs()[2], o.execs()[3]
-	if !root.Root || !root.InPath || root.Call == nil {
+	if !root.Root || !root.InPath || root.Call == nil || root.Truncated {
 		t.Fatalf("the plugin: %+v", root)
 	}
 	want := event.Call{

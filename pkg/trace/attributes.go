@@ -341,7 +341,7 @@ func aboutDetection(d *model.Detection) []attribute.KeyValue {
 func members(of string) (said []string) {
 	all, _ := baggage.Parse(of)
 	for _, m := range all.Members() {
-		said = append(said, m.Key()+"="+m.Value())
+		said = append(said, text.Clean(m.Key()+"="+m.Value(), text.Bound))
 	}
 	slices.Sort(said)
 	return said

@@ -205,7 +205,7 @@ func TestWhatIsSaid(t *testing.T) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
-		op.Calls[0].Baggage = "tier=1,team=blue%2Cred;note"
+		op.Calls[0].Baggage = "tier=1,team=blue%0Ared;note"
 		op.Sandbox = &event.Sandbox{
 			Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"},
 			Labels: map[string]string{
@@ -223,7 +223,7 @@ func TestWhatIsSaid(t *testing.T) {
 	says(t, spans, []attributed{
 		{"iptables", "k8s.pod.name", `<nil>`}, // only the resource has it
 		{"CNI ADD", "cni.id", `string_value:"c1"`},
-		{"CNI ADD", "cniscope.baggage", `array_value:{values:{string_value:"team=blue,red"}values:{string_value:"tier=1"}}`},
+		{"CNI ADD", "cniscope.baggage", `array_value:{values:{string_value:"team=blue\\nred"}values:{string_value:"tier=1"}}`},
 		{"CNI ADD", "cni.path", `string_value:"/run/netns/x"`},
 		{"iptables", "cni.plugin", `string_value:"bridge"`},
 		{"iptables", "cni.name", `string_value:"pods"`},

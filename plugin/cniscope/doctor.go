@@ -55,7 +55,7 @@ all checks and exits with 1, or with 3 if it has no permission to ask the runtim
   runtime   the container runtime answers and can run pods
   cni       the CNI configuration is written and loaded, and its plugins can be run
   agent     the agents that the loaded plugins call accept connections
-  ready     the runtime reports the network as ready, and the agents accept connections
+  ready     the runtime reports the network as ready, its plugins can be run, and the agents accept connections
   dns       the cluster DNS of the kubelet resolves names`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

@@ -253,7 +253,7 @@ func TestNoAPIServer(t *testing.T) {
 "clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`), 0o600))
 	for _, args := range []string{"why web-0", "ps -A", "doctor -A", "top", "record web-0"} {
 		r := kubectl(t, config, strings.Fields(args)...)
-		r.want(t, 1, "cannot reach the API server http://127.0.0.1:1: connect: connection refused; set KUBECONFIG")
+		r.want(t, 1, "no answer from the API server http://127.0.0.1:1: connect: connection refused; set KUBECONFIG")
 		harness.Equal(t, strings.Count(r.said, "\n"), 1, args, r.said)
 	}
 }

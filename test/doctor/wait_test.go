@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -35,6 +36,10 @@ func TestWaitingForTheNetwork(t *testing.T) {
 	}
 	cmd = n.command("--wait", "ready")
 	harness.Equal(t, exitCode(t, cmd.Run()), doctor.ExitHealthy, "ready already: ended with")
+	harness.Check(t, os.Remove(filepath.Join(n.rig.CNIBinDir(), "bridge")))
+	absent, err := n.command("--wait", "ready", "--timeout", "1s").CombinedOutput()
+	harness.Equal(t, exitCode(t, err), doctor.ExitFindings, "without its plugin: ended with", string(absent))
+	harness.Says(t, string(absent), "the CNI plugin bridge cannot be run")
 }
 
 // The runtime takes a network whose agent is gone for ready: a configuration was left behind.

@@ -218,7 +218,7 @@ type Health struct {
 	Err     string
 }
 
-// DNS is why pods' first server, if any, does not answer, or its erroneous answer.
+// DNS is pods' first server: Said is its answer if an error.
 type DNS struct{ Server, Name, Err, Said string }
 
 // Chain is a firewall chain.

@@ -289,17 +289,25 @@ func askDNS(ctx context.Context) (d fact.DNS, err error) {
 		return d, nil
 	}
 	d = fact.DNS{Server: fact.Clean(server), Name: fact.Clean("kubernetes.default.svc." + domain)}
-	ask := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(server, "53"))
-	}}
-	if _, err := ask.LookupHost(ctx, d.Name+"."); err != nil {
-		says := &d.Err
-		if said := (*net.DNSError)(nil); errors.As(err, &said) && (said.IsNotFound || said.Err == "server misbehaving") {
-			says = &d.Said
-		}
-		*says = fact.Clean(err.Error())
-	}
+	d.Err, d.Said = resolve(ctx, net.JoinHostPort(server, "53"), d.Name+".")
 	return d, nil
+}
+
+func resolve(ctx context.Context, server, name string) (failed, said string) {
+	ask := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
+	_, err := ask.LookupHost(ctx, name)
+	var dns *net.DNSError
+	switch {
+	case err == nil:
+		return "", ""
+	case errors.As(err, &dns) && (dns.IsNotFound || dns.Err == "server misbehaving" || dns.Err == "lame referral"):
+		return "", fact.Clean(dns.Err)
+	case dns != nil:
+		return fact.Clean(dns.Err), ""
+	}
+	return fact.Clean(err.Error()), ""
 }
 
 func askKubelet(ctx context.Context, address string) fact.Health {

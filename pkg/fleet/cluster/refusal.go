@@ -13,8 +13,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// ErrUnreachable means that no connection to the API server was possible.
-var ErrUnreachable = errors.New("cannot reach the API server")
+// ErrUnreachable means that the API server did not answer.
+var ErrUnreachable = errors.New("no answer from the API server")
 
 // Role grants a right.
 type Role string
@@ -52,16 +52,15 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	var mute *url.Error
 	switch {
 	case errors.As(err, &dial) && dial.Op == "dial":
-		err = c.unreachable(dial.Err)
+		err = fmt.Errorf("%w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", c.silent(dial.Err))
 	case errors.As(err, &mute) && mute.Timeout():
-		err = c.unreachable(mute.Err)
+		err = c.silent(mute.Err)
 	}
 	return &cleaned{err}
 }
 
-func (c *Cluster) unreachable(err error) error {
-	return fmt.Errorf("%w %s: %w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", ErrUnreachable,
-		c.config.Host, err)
+func (c *Cluster) silent(err error) error {
+	return fmt.Errorf("%w %s: %w", ErrUnreachable, c.config.Host, err)
 }
 
 func (m right) says(user string) string {

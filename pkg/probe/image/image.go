@@ -36,7 +36,7 @@ func Parse(env []string) (vars Variables, cut bool) {
 		name, value, _ := strings.Cut(kv, "=")
 		if Wanted(name) {
 			vars[name] = value
-			cut = cut || len(kv) >= VariableMax
+			cut = cut || name != "BAGGAGE" && len(kv) >= VariableMax
 		}
 	}
 	return vars, cut
@@ -72,7 +72,7 @@ func (v Variables) call() *event.Call {
 
 // members returns the baggage's whole members: the kernel side cuts a variable.
 func members(baggage string) string {
-	const most = 512 - len("\x00BAGGAGE=") // VAR_MAX
+	const most = VariableMax - len("BAGGAGE=")
 	if len(baggage) >= most {
 		baggage = baggage[:max(0, strings.LastIndexByte(baggage[:most], ','))]
 	}
@@ -194,7 +194,7 @@ func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 		switch {
 		case name == "CNI_ARGS":
 			known.Environment(strings.Split(value, ";")...)
-		case !Wanted(name):
+		case name == "BAGGAGE" || !Wanted(name):
 			known.Environment(variable)
 		}
 	}

@@ -104,17 +104,15 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 {
 	struct lost_key key = {.reason = reason};
 	__u32 i = reason;
-	__u64 *n, none = 0;
+	__u64 *n, one = 1;
 
 	/* By root first: the reader reads in the opposite order, so a concurrent loss always has
 	 * its root. */
 	if (root) {
 		key.root = *root;
 		n = bpf_map_lookup_elem(&losses, &key);
-		if (!n) { /* or another CPU adds it now */
-			bpf_map_update_elem(&losses, &key, &none, BPF_NOEXIST);
-			n = bpf_map_lookup_elem(&losses, &key);
-		}
+		if (!n && bpf_map_update_elem(&losses, &key, &one, BPF_NOEXIST))
+			n = bpf_map_lookup_elem(&losses, &key); /* of another CPU */
 		if (n)
 			__sync_fetch_and_add(n, 1);
 	}
