@@ -221,7 +221,7 @@ test-tenants: tools ## hostile pods connect, run programs and forge calls while 
 
 .PHONY: test-drops
 test-drops: TIMES = 2
-test-drops: ## TIMES (2) pods each wait for what 21 kinds drop, IPv4 and IPv6, while 30 others talk: 95 % are named, none wrongly (root; TIMES=20: eight minutes)
+test-drops: ## TIMES (2) pods each wait for what 21 kinds drop, IPv4 and IPv6, while 30 others talk: 95 % are named, none wrongly (root; TIMES=20: three minutes)
 	CNISCOPE_TIMES=$(TIMES) test/own.sh go test ./pkg/probe/drops -run '^TestManyPods|^TestAFullTable' -count=1 -timeout 30m -v
 
 .PHONY: lines
