@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 # Nothing here needs C but the race detector and runc, and without it programs link in half of the time.
 export CGO_ENABLED := 0
+# Tests share what they compile with cniscope and the parts, which are built as for a release.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 OTLP ?=
 
 .PHONY: help

@@ -19,7 +19,7 @@ func forker(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := plugin(t, "forker", "")
 	harness.Check(t, os.Remove(cmd.Path))
-	build := exec.Command("go", "build", "-o", cmd.Path, "-trimpath", "-ldflags=-s -w", "./testdata/forker")
+	build := exec.Command("go", "build", "-o", cmd.Path, "-ldflags=-s -w", "./testdata/forker")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %s", err, out)
 	}
