@@ -27,6 +27,9 @@ const (
 	chartRelease   = "cniscope"
 )
 
+// kept is what an uninstalled chart leaves on a node.
+const kept = "/var/lib/cniscope"
+
 // The chart is installed with defaults, upgraded, installed again, and removed.
 func TestChartLives(t *testing.T) {
 	c := startWithControllers(t, rig.Options{})
@@ -156,7 +159,8 @@ func (c *cluster) second(h *chart.Helm) {
 	}
 }
 
-// nothingLeft waits until the chart's objects are gone and the node is as before.
+// nothingLeft waits until the chart's objects are gone, removes what stays by default, as the document says, and waits
+// until the node is as before.
 func (c *cluster) nothingLeft(namespace string, before []string) {
 	c.Helper()
 	for kind, k := range kinds {
@@ -179,6 +183,11 @@ func (c *cluster) nothingLeft(namespace string, before []string) {
 			})
 		}
 	}
+	spool := filepath.Join(c.rig.Covered(kept), "spool")
+	if _, err := os.Stat(filepath.Join(spool, "baseline.json")); err != nil {
+		c.Errorf("an uninstalled chart leaves no baseline: %s", err)
+	}
+	harness.Check(c, os.RemoveAll(spool))
 	harness.Eventually(c, func() error {
 		if now := c.nodeTree(); !slices.Equal(now, before) {
 			return fmt.Errorf("the node has\n%s\nbefore it had\n%s", strings.Join(now, "\n"), strings.Join(before, "\n"))
@@ -190,7 +199,7 @@ func (c *cluster) nothingLeft(namespace string, before []string) {
 func (c *cluster) nodeTree() (files []string) {
 	c.Helper()
 	root := fmt.Sprintf("/proc/%d/root", c.rig.ContainerdPID())
-	for _, dir := range []string{"/run/cniscope", "/run/nri", "/etc/cni", "/etc/nri", "/opt/nri", "/etc/cniscope", "/var/lib/cniscope"} {
+	for _, dir := range []string{"/run/cniscope", "/run/nri", "/etc/cni", "/etc/nri", "/opt/nri", "/etc/cniscope", kept} {
 		harness.Check(c, filepath.WalkDir(root+dir, func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil

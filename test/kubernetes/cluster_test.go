@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func startTraced(t *testing.T, o rig.Options, traced bool) *cluster {
 	t.Helper()
 	harness.Root(t)
 	ctx := harness.Context(t)
+	o.Covers = append(slices.Clone(o.Covers), kept)
 	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
 	c.tool("kubelet") // skip before anything is started
 	c.etcd()
