@@ -43,6 +43,6 @@ func TestAnErrorIsAnAnswerOfDNS(t *testing.T) {
 	}
 	failed, said := resolve(t.Context(), "127.0.0.1:1", "kubernetes.default.svc.cluster.local.")
 	if failed == "" || said != "" {
-		t.Errorf("nobody listens: failed %q, said %q", failed, said)
+		t.Errorf("without a server: failed %q, said %q", failed, said)
 	}
 }
