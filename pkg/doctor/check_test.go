@@ -219,6 +219,11 @@ func TestOneChangeOneFinding(t *testing.T) {
 			}}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Tried: 2, Says: "plugin bridge failed"}}
 		}, Warning, []string{"1 network attachment without a sandbox", "eth0 of network \"pods\", pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
+		{"leaked-networks", "a cached result without content", func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"a": true}, Damaged: []leak.Attachment{
+				{ContainerID: "a", Since: f.Now.Add(-time.Hour), File: "/var/lib/cni/results/pods-a-eth0"},
+			}}
+		}, Problem, []string{"of 1 network attachment is empty or cut off", "of sandbox a, written 1h0m0s ago", "rm /var/lib/cni/results/pods-a-eth0"}},
 		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}

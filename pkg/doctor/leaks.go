@@ -78,6 +78,9 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 		found = append(found, Finding{Level: Problem, Summary: s.Says(), Evidence: s.evidence(), Remedy: s.Remedy()})
 	}
 	l := heldBy(f)
+	if len(l.Damaged) > 0 {
+		found = append(found, damaged(l))
+	}
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
 	if len(leaked) == 0 {
 		return found, nil
@@ -107,6 +110,23 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 			"names, and delete interfaces and rules that contain the sandbox's ID, or restart the node")
 	}
 	return append(found, finding), nil
+}
+
+func damaged(l leak.Look) Finding {
+	finding := Finding{
+		Level: Problem,
+		Summary: fact.Sayf("libcni's cached result of %s is empty or cut off: containerd 1.7 fails to stop the sandbox "+
+			"before it runs a plugin", text.Count(len(l.Damaged), "network attachment")),
+	}
+	var files []string
+	for _, d := range l.Damaged {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, of sandbox %s, written %s ago", d.File, d.ContainerID,
+			age(l.Time.Sub(d.Since))))
+		files = append(files, d.File)
+	}
+	finding.Evidence = fact.Cap(finding.Evidence)
+	finding.Remedy = []string{"rm " + strings.Join(files[:min(len(files), fact.Listed)], " ")}
+	return finding
 }
 
 func binsOf(f *fact.Facts) (dirs []string) {

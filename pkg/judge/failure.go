@@ -136,8 +136,7 @@ func blame(run *model.Image) *model.Image {
 	return run
 }
 
-// lastCommand returns a run's last command that did not only sleep, which probably made it fail; nil if it was exec'd
-// in the run's own process.
+// lastCommand returns a run's last command that did not only sleep; nil if it was exec'd in the run's own process.
 func lastCommand(run *model.Image) *model.Image {
 	for _, last := range slices.Backward(run.Children) {
 		switch {
@@ -148,6 +147,33 @@ func lastCommand(run *model.Image) *model.Image {
 		}
 	}
 	return nil
+}
+
+// commandThatFailed continues a failure by the run's last command, or the last of its agents.
+func commandThatFailed(run *model.Image) string {
+	command, whose := lastCommand(run), "its last command, "
+	if command == nil || !command.Failed() {
+		if command = lastOfAgents(run); command == nil {
+			return ""
+		}
+		whose = "before that, a command of its agent, "
+	}
+	name := commandOf(command)
+	return "; " + whose + name + "," + strings.TrimPrefix(Describe(command), name) + times(triedBefore(run, command)+1)
+}
+
+func lastOfAgents(run *model.Image) (last *model.Image) {
+	for w := range run.Works() {
+		w.Own.Walk(func(im *model.Image) {
+			if im != w.Own && im.Run == nil && im.Ended && !im.Replaced && (last == nil || im.End > last.End) {
+				last = im
+			}
+		})
+	}
+	if last == nil || !last.Failed() {
+		return nil
+	}
+	return last
 }
 
 func onlySlept(im *model.Image) bool {

@@ -54,11 +54,7 @@ func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call
 		if Fails(run) {
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
-			if command := lastCommand(c.Failed); command != nil && command.Failed() {
-				name := commandOf(command)
-				c.Failure += "; its last command, " + name + "," + strings.TrimPrefix(Describe(command), name) +
-					times(triedBefore(c.Failed, command)+1)
-			}
+			c.Failure += commandThatFailed(c.Failed)
 		}
 	}
 	switch {

@@ -29,7 +29,7 @@ type KnownFailure struct {
 // KnownFailures lists them; the first match counts.
 func KnownFailures() []KnownFailure {
 	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofWebhooksAndProxies(),
-		ofAPIServers(), ofNodes(), ofClusterNetworks(), ofDelegators(), ofClouds())
+		ofAPIServers(), ofBursts(), ofNodes(), ofClusterNetworks(), ofDelegators(), ofClouds())
 }
 
 type pattern struct {

@@ -33,6 +33,31 @@ func TestFailed(t *testing.T) {
 				refused("NFT_MSG_NEWRULE", "ENOENT", from(1012, 1013))), ran("jq", 1030, 2040)), exit(1))),
 			cause: CauseFailed, remedy: `^$`, says: `^plugin mesh exited 1`,
 		},
+		"a command of its agent failed before": {
+			op: add(with(seen(plugin("ovn", 0, 50), wrote("configure nic failed"), dialled("unix", "/run/ovn.sock", from(1, 45), served([]*model.Image{
+				ran("ovs-vsctl", 5, 10), with(ran("ovs-vsctl", 20, 40), exit(1)),
+			}, nil))), exit(1))),
+			cause: CauseFailed, remedy: `^$`,
+			says: `^plugin ovn failed \(code 11\): "configure nic failed"; before that, a command of its agent, ovs-vsctl, exited 1$`,
+		},
+		"control: the agent's last command succeeded": {
+			op: add(with(seen(plugin("ovn", 0, 50), wrote("configure nic failed"), dialled("unix", "/run/ovn.sock", from(1, 45), served([]*model.Image{
+				with(ran("iptables", 5, 10), exit(1)), ran("iptables", 20, 40),
+			}, nil))), exit(1))),
+			cause: CauseFailed, remedy: `^$`, says: `^plugin ovn failed \(code 11\): "configure nic failed"$`,
+		},
+		"its time ran out, while its agent's command went on": {
+			op: add(with(seen(plugin("mesh", 0, 5000), wrote("context deadline exceeded"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
+				with(ran("iptables", 5, 9000), outliving),
+			}, nil))), exit(1))),
+			cause: CauseFailed, says: `deadline exceeded"; before that, 4\.\d+s of 5s: .* ran iptables, while plugin mesh waited`,
+		},
+		"control: it got an answer, while its agent's command went on": {
+			op: add(with(seen(plugin("mesh", 0, 5000), wrote("no address left"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
+				with(ran("iptables", 5, 9000), outliving),
+			}, nil))), exit(1))),
+			cause: CauseFailed, says: `no address left"; before that, 4\.\d+s of 5s: plugin mesh waited for agentd at /run/mesh\.sock`,
+		},
 		"an agent's delegate is to blame": {
 			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*model.Image{
 				with(seen(plugin("host-local", 5, 40), wrote("no address left")), exit(1)),

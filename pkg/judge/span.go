@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"regexp"
+
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -51,8 +53,15 @@ func flatten(call *model.Call) []span {
 	return spans
 }
 
-// flattenImage lists an image and those below, clipped to their parent. Nothing waited for what outlived a run that
-// exited by itself.
+// leaves reports whether a run exited by itself, and not because its time ran out.
+func leaves(run *model.Image) bool {
+	r := result(run)
+	return run.Ended && run.Signal == "" && !run.Outlived && (r == nil || !timedOut.MatchString(r.Message+r.Stderr))
+}
+
+var timedOut = regexp.MustCompile(`(?i)deadline exceeded|time[d ]?-?out`)
+
+// flattenImage lists an image and those below, clipped to their parent.
 func flattenImage(spans []span, im *model.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
@@ -67,7 +76,7 @@ func flattenImage(spans []span, im *model.Image, parent span) []span {
 		if !im.Ended || Fails(im) {
 			s.had = hadNone
 		}
-		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
+		s.leaves = leaves(im)
 	case s.top < 0 && s.agent == nil:
 		s.top = len(spans)
 	}

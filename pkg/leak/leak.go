@@ -55,8 +55,10 @@ type Look struct {
 	Complete bool
 	// Stopped are cached results of stopped sandboxes, Living those of running ones.
 	Stopped, Living []Attachment
-	Leases          []Lease
-	Total           map[string]int
+	// Damaged are those that are no JSON; only ContainerID, Since and File are set.
+	Damaged []Attachment
+	Leases  []Lease
+	Total   map[string]int
 	// More counts unexamined results and leases.
 	More int
 }

@@ -346,6 +346,7 @@ func incidentRig(t *testing.T) *scene {
 		"retrier":      onAdd("for i in 1 2 3 4; do ip6tables-legacy -t absent -F INPUT; sleep 0.7; done"),
 		"waiter":       onAdd("for i in 1 2 3 4; do ip6tables-legacy --version >&2; sleep 0.7; done"),
 		"wordy":        onAdd(`echo "ts=1708028912.027259, to retry"; exit 1`),
+		"twice":        onAdd(`ip=${conf#*'"address":"'}; ip=${ip%%\"*}; out=$(nsenter --net=$CNI_NETNS ip addr add $ip dev eth0 2>&1) || fail 999 "failed to add IP addr to \\\"eth0\\\": file exists"`),
 		"dirlock":      onAdd(`out=$(XTABLES_LOCKFILE=/run iptables-legacy -w 5 -t filter -S 2>&1) || fail 999 "running [iptables -w 5 -t filter -S]: exit status $?: $out"`),
 		"slow-script":  onAdd("timeout 2 tail -f /dev/null; :"),
 		"bandwidth":    onAdd(`fail 999 'create ingress qdisc: file exists'`),

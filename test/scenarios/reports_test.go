@@ -186,7 +186,7 @@ func TestMoreIncidents(t *testing.T) {
 	harness.Root(t)
 	s := incidentRig(t)
 	s.record()
-	for i, c := range slices.Concat(moreReports(), unseen(), furtherReports()) {
+	for i, c := range slices.Concat(moreReports(), unseen(), furtherReports(), lateReports()) {
 		t.Run(c.id, func(t *testing.T) {
 			s := *s
 			s.T, s.prefix, s.pods = t, c.id, 100*i

@@ -38,6 +38,9 @@ func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
 
+// addMost exceeds the time of a write.
+const addMost = 10 * time.Second
+
 const multusResults = "/var/lib/cni/multus/results"
 
 func leaseFolders(f *fact.Facts) []string {
@@ -61,8 +64,7 @@ func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// held reads the files before it lists the sandboxes, so new ones are in no file, then removes what was freed in
-// between.
+// held reads files before it lists sandboxes, so new ones are in no file, then removes what was freed.
 func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look,
 	err error,
 ) {
@@ -86,6 +88,13 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	}
 	for _, a := range readResults(sees, results) {
 		switch {
+		case a.ContainerID == "":
+			for id := range l.Alive {
+				if strings.Contains(filepath.Base(a.File), "-"+id+"-") {
+					a.ContainerID = id
+					l.Damaged = append(l.Damaged, a)
+				}
+			}
 		case !l.Alive[a.ContainerID]:
 			l.Cached = append(l.Cached, a)
 		case running[a.ContainerID]:
@@ -105,6 +114,7 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	}
 	undone := func(a leak.Attachment) bool { return !still(a.File) }
 	l.Cached, l.Stopped = slices.DeleteFunc(l.Cached, undone), slices.DeleteFunc(l.Stopped, undone)
+	l.Damaged = slices.DeleteFunc(l.Damaged, undone)
 	l.Leases = slices.DeleteFunc(l.Leases, func(one leak.Lease) bool {
 		return !l.Alive[one.ContainerID] && !still(one.File)
 	})
@@ -128,7 +138,7 @@ func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map
 	return bearers(alive)
 }
 
-// inNamespace reads a stream, because one message may be too small.
+// inNamespace reads a stream: one message may be too small.
 func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive map[string]bool) error {
 	listed, err := containers.NewContainersClient(conn).ListStream(runtime.InNamespace(ctx, name),
 		&containers.ListContainersRequest{})
@@ -232,13 +242,16 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
+// Damaged results have no ContainerID.
 func readResults(sees view, files []string) (all []leak.Attachment) {
 	for _, file := range files {
 		text, since, err := readPlain(sees.path(file), resultMax)
 		if err != nil {
 			continue
 		}
-		if a, ok := resultOf(text); ok && leak.Plain(file) {
+		a, ok := resultOf(text)
+		damaged := !json.Valid(text) && time.Since(since) > addMost && filepath.Dir(file) != multusResults
+		if (ok || damaged) && leak.Plain(file) {
 			a.Since, a.File = since, file
 			all = append(all, a)
 		}
