@@ -156,7 +156,7 @@ func (p *Pipeline) release(take func(Result), over func(held) bool) {
 func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
 	r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
 	if r.Judgement.Keep {
-		r.Judgement.Reduced = !p.mayBeWhole(r.Judgement)
+		r.Judgement.Reduced = !p.mayBeWhole(op, r.Judgement)
 		r.Trace = p.builder.Build(op, r.Judgement)
 	}
 	if p.Whole && r.Judgement.Problem() != "" {
@@ -173,8 +173,9 @@ func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
 const problemShare = 20
 
 // mayBeWhole gives problems their own budget: ordinary operations end first in a burst.
-func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
-	if j.Problem() != "" {
+func (p *Pipeline) mayBeWhole(op *model.Operation, j *judge.Judgement) bool {
+	start, starts := p.timeline.Pods().Starting(op.Key())
+	if j.Problem() != "" || starts && p.Judge.Start(start).Verdict != nil {
 		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)
 	}
 	return p.ordinary.Whole(p.now, p.Judge.PerSecond)

@@ -132,6 +132,28 @@ func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 	}
 }
 
+func TestTheSetupOfASlowSandboxStaysWhole(t *testing.T) {
+	p := small()
+	p.Judge.PerSecond, p.Judge.Call = 1, 30
+	for i, id := range []string{"first", "reduced", "slow", "failed"} {
+		process := event.Process(id)
+		p.Apply(event.Event{Body: &event.Exec{
+			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
+			Call: &event.Call{Command: "ADD", ContainerID: id, IfName: "eth0"},
+		}})
+		p.Apply(event.Event{Time: 10, Body: &event.Exit{Process: process}})
+		if i > 1 {
+			code, after := uint32(i-2), int64(85-20*i) // a failure at once, success late
+			p.Apply(event.Event{Time: after, Body: &event.Step{SandboxID: id, Kind: event.StepRuntime, Verb: "create", Code: code}})
+		}
+	}
+	for _, r := range p.Flush() {
+		if j, is := r.(*Judged); is {
+			harness.Equal(t, j.Judgement.Reduced, j.Operation.ContainerID == "reduced", j.Operation.ContainerID)
+		}
+	}
+}
+
 // For any stream: no crash, bounded memory, no negative time, and the parts of a call add up.
 func FuzzPipeline(f *testing.F) {
 	for seed := range byte(100) {

@@ -54,6 +54,19 @@ func (all *starts) Broken(id string) []model.Step {
 	return nil
 }
 
+// Starting returns an operation's start so far.
+func (p *Pods) Starting(op model.Key) (so model.Start, is bool) {
+	if i := slices.IndexFunc(p.starts.over, func(s model.Start) bool { return s.Operation == op }); i >= 0 {
+		return p.starts.over[i], true
+	}
+	s := p.starts.known[op.ContainerID]
+	if s == nil || s.Operation != op {
+		return so, false
+	}
+	far := *s
+	return far.end(p.Sandbox(op.ContainerID), p.starts.doubt), true
+}
+
 func (all *starts) of(now int64, id string) *start {
 	s := all.known[id]
 	if s == nil {
