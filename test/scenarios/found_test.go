@@ -18,11 +18,10 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// replayed is a recording of what the scene does from now on. The returned function ends it, and checks that its replay
-// has the causes, verdicts and remedies that were exported.
-func (s *scene) replayed() (same func(calls ...*call)) {
+// recorded is a recording of what the scene does from now on. The returned function ends it, and returns its file.
+func (s *scene) recorded() (end func() string) {
 	s.Helper()
-	file := filepath.Join(s.TempDir(), "failed.rec")
+	file := filepath.Join(s.TempDir(), "scene.rec")
 	log := filepath.Join(s.TempDir(), "recorder.log")
 	out, err := os.Create(log)
 	harness.Check(s.T, err)
@@ -34,11 +33,22 @@ func (s *scene) replayed() (same func(calls ...*call)) {
 		said, _ := os.ReadFile(log)
 		return bytes.Contains(said, []byte("recording what"))
 	})
-	return func(calls ...*call) {
+	return func() string {
 		s.Helper()
 		harness.Check(s.T, recorder.Process.Signal(os.Interrupt))
 		harness.Check(s.T, recorder.Wait())
-		replay, err := exec.CommandContext(s.ctx, program, "show", "--format", "json", file).Output()
+		return file
+	}
+}
+
+// replayed is recorded. The returned function checks that the replay has the causes, verdicts and remedies that were
+// exported.
+func (s *scene) replayed() (same func(calls ...*call)) {
+	s.Helper()
+	end := s.recorded()
+	return func(calls ...*call) {
+		s.Helper()
+		replay, err := exec.CommandContext(s.ctx, program, "show", "--format", "json", end()).Output()
 		harness.Check(s.T, err)
 		for _, c := range calls {
 			for _, key := range []string{"cniscope.verdict", "cniscope.remedy"} {
