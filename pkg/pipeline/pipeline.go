@@ -44,7 +44,7 @@ func (p *Pipeline) Apply(e event.Event) (results []Result) {
 	return results
 }
 
-// Each is Apply with one result at a time.
+// Each is Apply, one result at a time.
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
@@ -106,7 +106,7 @@ func (p *Pipeline) Flush() (results []Result) {
 	return results
 }
 
-// FlushEach is Flush with one result at a time.
+// FlushEach is Flush, one result at a time.
 func (p *Pipeline) FlushEach(take func(Result)) {
 	p.release(take, func(held) bool { return true })
 	for _, op := range p.timeline.Flush() {
@@ -168,8 +168,7 @@ func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
 	take(r)
 }
 
-// problemShare is complete problems per ordinary operation of sampling.per_second; the default covers ADD and DEL of 50
-// pods.
+// problemShare is problems per ordinary operation; the default covers ADD and DEL of 50 pods.
 const problemShare = 20
 
 // mayBeWhole gives problems their own budget: ordinary operations end first in a burst.
