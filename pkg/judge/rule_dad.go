@@ -1,6 +1,10 @@
 package judge
 
-// dad: a plugin waited a second or more for duplicate address detection (RFC 4862, 5.4).
+import "time"
+
+const dadMost = 3 * time.Second
+
+// dad: a plugin waited for duplicate address detection (RFC 4862, 5.4).
 func dad(e *evidence) *finding {
 	f := e.mostly(CauseDAD, CauseDAD.remedy(),
 		DAD)

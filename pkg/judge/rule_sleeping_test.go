@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -13,6 +14,11 @@ func TestSleeping(t *testing.T) {
 			all = append(all, dialled("unix", agent, from(t, t+2)))
 		}
 		return all
+	}
+	adds := func(address string) func(*model.Image) {
+		return func(im *model.Image) {
+			fact(im, from(5, 6), &model.Request{Request: &event.Request{Object: event.ObjectAddress, Verb: event.VerbAdd, Address: address}})
+		}
 	}
 	sleeps := []func(*model.Image){slept(from(13, 200)), slept(from(203, 480))}
 	rulings(t, map[string]ruling{
@@ -34,6 +40,16 @@ func TestSleeping(t *testing.T) {
 		},
 		"control: one sleep before its last request": {
 			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 7, 490), slept(from(13, 480)))...)), cause: CauseSleep, says: `plugin p slept$`,
+		},
+		"a plugin polls after it added an IPv6 address": {
+			op: add(seen(plugin("p", 0, 2000), append(sleeps, adds("fd00::5/64"), slept(from(490, 1980)))...)), cause: CauseSleep,
+			says: `plugin p slept \(3 times\)$`, remedy: `^read plugin p's log: .* detection of fd00::5/64; if it did`,
+		},
+		"control: an IPv4 address": {
+			op: add(seen(plugin("p", 0, 500), append(sleeps, adds("10.0.0.5/24"))...)), cause: CauseSleep, says: `slept`, remedy: `^shorten the plugin's poll`,
+		},
+		"control: longer than detection lasts": {
+			op: add(seen(plugin("p", 0, 5000), adds("fd00::5/64"), slept(from(10, 4900)))), cause: CauseSleep, says: `slept`, remedy: `^shorten the plugin's poll`,
 		},
 		"control: a thread of one that computes": {op: add(with(seen(plugin("p", 0, 500), slept(from(10, 480))), cpu(490))), cause: CausePlugin},
 	})

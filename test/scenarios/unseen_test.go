@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -81,6 +82,13 @@ func init() {
 		}
 		return nil
 	}
+	doings["ADD announce"] = func() error { return harness.Within(os.Getenv("CNI_NETNS"), announce) }
+	doings["ADD rest"] = func() error {
+		for range 19 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		return nil
+	}
 	doings["ADD ipamd"] = func() error {
 		for {
 			c, err := net.Dial("tcp", ipamd)
@@ -95,6 +103,31 @@ func init() {
 	doings["ADD webhook"] = failing(`Multus: [shop/pod]: error setting the networks status: status update failed for pod shop/pod: Internal error occurred: failed calling webhook "validation.gatekeeper.sh": failed to call webhook: Post "https://gatekeeper-webhook-service.gatekeeper-system.svc:443/v1/admit?timeout=3s": tls: failed to verify certificate: x509: certificate signed by unknown authority`)
 	doings["ADD watches"] = failing(`failed to create watcher: inotify_add_watch /etc/cni/net.d: no space left on device`)
 	doings["ADD cgroup"] = failing(`mkdir /sys/fs/cgroup/memory/kubepods/burstable/pod79fe803c: no space left on device`)
+}
+
+const announced = "fd09::7"
+
+// announce adds an address, and binds to it until detection ends.
+func announce() error {
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	address, err := netlink.ParseAddr(announced + "/64")
+	for option, value := range map[string]string{"accept_dad": "1", "dad_transmits": "2"} { // bridge switched it off
+		err = errors.Join(err, os.WriteFile("/proc/sys/net/ipv6/conf/eth0/"+option, []byte(value), 0))
+	}
+	if err == nil {
+		err = netlink.AddrAdd(link, address)
+	}
+	for err == nil {
+		c, refused := net.ListenUDP("udp6", &net.UDPAddr{IP: address.IP})
+		if refused == nil {
+			return c.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
 }
 
 // openLocked locks openLock for an open file.
@@ -197,7 +230,12 @@ func unseen() []report {
 			})
 			return func() { stop(); asked()() }
 		},
-	}, "shorten"}}
+	}, "shorten"}, {incident{
+		id: "announcement-waits-for-dad", chain: does("multus", "announce"), cause: "sleep", says: []string{"plugin multus slept"},
+		remedy: "duplicate address detection of " + announced,
+	}, "shorten"}, {incident{
+		id: "announcement-twin", chain: does("multus", "rest"), cause: "sleep", says: []string{"plugin multus slept"}, remedy: "shorten",
+	}, "duplicate address"}}
 	failed := []report{{incident{
 		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but no result was seen"}, remedy: "standard output",
 	}, "kubectl describe"}, {incident{
