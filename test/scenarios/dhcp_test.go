@@ -112,16 +112,20 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 		t.Errorf("a command that nobody ran: %s", x.Name)
 	}
 	for _, gone := range []struct {
-		process      *exec.Cmd
-		says, report string
+		process                     *exec.Cmd
+		cause, says, report, remedy string
 	}{
-		{server, `plugin dhcp failed (code 999): "error calling DHCP.Allocate: no more tries"`, "containernetworking/cni#329"},
-		{daemon, `plugin dhcp failed (code 999): "error dialing DHCP daemon: dial unix ` + socket, "k8snetworkplumbingwg/multus-cni#1031"},
+		{server, "plugin_error", `plugin dhcp failed (code 999): "error calling DHCP.Allocate: no more tries"`, "containernetworking/cni#329", "start a DHCP server or relay in the master's VLAN"},
+		{daemon, "agent_refused", `plugin dhcp failed (code 999): "error dialing DHCP daemon: dial unix ` + socket, "k8snetworkplumbingwg/multus-cni#1031", "start the DHCP daemon on this node"},
 	} {
 		harness.Check(t, gone.process.Process.Kill())
 		_ = gone.process.Wait()
 		call := s.add(rig.PodOptions{}, true)
 		harness.Says(t, call.Attrs["cniscope.verdict"], gone.says)
 		harness.Equal(t, call.Attrs["cniscope.report"], gone.report, "the report")
+		harness.Equal(t, call.Attrs["cniscope.cause"], gone.cause, "the cause")
+		if remedy := call.Attrs["cniscope.remedy"]; !strings.HasPrefix(remedy, gone.remedy) {
+			t.Errorf("the remedy is %q, want %q", remedy, gone.remedy)
+		}
 	}
 }

@@ -29,7 +29,8 @@ type judged struct {
 	cause  string
 	says   string
 	report string
-	hung   bool // it is also reported as hung
+	remedy string // optional
+	hung   bool   // it is also reported as hung
 	// span is the kind, an attribute, and the value (a regular expression) of a span below the
 	// call.
 	span [3]string
@@ -148,19 +149,19 @@ func TestReportsAreJudged(t *testing.T) {
 		before: func(s *scene, _ rig.Net) func() {
 			return holdFor(s, xtablesLock(rig.Net{}), func() bool { lines, _ := os.ReadFile(gaveUp); return len(lines) > 0 })
 		},
-		cause: "iptables_retry", says: `iptables exited with 4 \(lock held\) and ran again`, report: "istio/istio#51739",
+		cause: "iptables_retry", says: `iptables exited with 4 \(lock held\) and ran again`, report: "istio/istio#51739", remedy: `^upgrade iptables`,
 	}, {
 		name: "iptables-nft, refused and tried again", control: idle, chain: with("refused"),
-		cause: "iptables_retry", report: "microsoft/WSL#11884",
+		cause: "iptables_retry", report: "microsoft/WSL#11884", remedy: "^run iptables-nft by hand .*: nft has no lock",
 		says: `iptables-nft exited with 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), and ran again \(3 waits`,
 	}, {
 		name: "iptables-nft, refused to the end", control: idle, chain: with("gave-up"), fails: true,
-		cause: "plugin_error", report: "microsoft/WSL#11884",
+		cause: "plugin_error", report: "microsoft/WSL#11884", remedy: "^run that command by hand .*: nft has no lock",
 		says: `"could not apply the rules"; its last command, iptables-nft, exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\) \(2 times\)`,
 	}, {
 		name: "iptables' lock, taken to the end", control: idle, chain: []rig.Plugin{unmasked, rig.Test("locked")}, fails: true,
 		before: func(s *scene, n rig.Net) func() { return hold(s.T, xtablesLock(n)) },
-		cause:  "plugin_error", says: `"could not apply the rules"; its last command, iptables, exited 4 \(2 times\)`,
+		cause:  "plugin_error", says: `"could not apply the rules"; its last command, iptables, exited 4 \(2 times\)`, remedy: "^$",
 	}, {
 		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
 		cause: "ipv6_dad", says: `plugin bridge waited for IPv6 duplicate address detection of `, report: "containernetworking/plugins#680",
@@ -261,6 +262,9 @@ func (s *scene) judge(c judged) {
 	}
 	if !regexp.MustCompile(c.says).MatchString(call.Attrs["cniscope.verdict"]) {
 		t.Errorf("the verdict is %q, want %s", call.Attrs["cniscope.verdict"], c.says)
+	}
+	if remedy := call.Attrs["cniscope.remedy"]; !regexp.MustCompile(c.remedy).MatchString(remedy) {
+		t.Errorf("the remedy is %q, want %s", remedy, c.remedy)
 	}
 	if call.Attrs["cniscope.cause"] == "cpu_starved" {
 		c.report = "" // reading files takes CPU: beside other work, the wait for it is the cause

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -77,7 +78,9 @@ func TestWhatAPluginAnswers(t *testing.T) {
 
 // The plugin's words are on a call that fails at once, also on the first one, and while system-call tracing is off.
 func TestTheWordsOfAFastFailure(t *testing.T) {
-	s := set(t, rig.Options{}, "[probe]\nlinger = \"1s\"\n")
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"other": rig.Script(`[ "$CNI_COMMAND" != ADD ] || fail 999 "cni0 has another owner"`),
+	}}, "[probe]\nlinger = \"1s\"\n")
 	n := s.network("moved", rig.Bridge())
 	for _, args := range [][]string{
 		{"link", "add", n.Bridge, "type", "bridge"}, {"link", "set", n.Bridge, "up"}, {"addr", "add", "10.244.1.1/24", "dev", n.Bridge},
@@ -85,12 +88,18 @@ func TestTheWordsOfAFastFailure(t *testing.T) {
 		harness.Check(t, exec.Command("ip", args...).Run())
 	}
 	for range 5 {
-		call := s.add(rig.PodOptions{}, true) // waits for longer than the linger
+		call := s.add(rig.PodOptions{}, true)
+		time.Sleep(2 * time.Second) // longer than the linger
 		want := fmt.Sprintf(`"%s" already has an IP address different from %s/%d"`, n.Bridge, n.Subnet.Addr().Next(), n.Subnet.Bits())
 		harness.Says(t, call.Attrs["cniscope.verdict"], want)
 		harness.Says(t, call.Attrs["cniscope.remedy"], "ip link delete "+n.Bridge)
 		harness.Equal(t, call.Attrs["cniscope.report"], "flannel-io/flannel#1850", "the report")
+		harness.Equal(t, call.Attrs["cniscope.cause"], "plugin_error", "the cause")
 	}
+	s.network("other", rig.Test("other"))
+	call := s.add(rig.PodOptions{}, true)
+	harness.Says(t, call.Attrs["cniscope.verdict"], `"cni0 has another owner"`)
+	harness.Equal(t, call.Attrs["cniscope.remedy"], "", "the remedy of other words")
 }
 
 // A sandbox that fails after its plugins succeeded is the runtime's failure.
