@@ -16,7 +16,6 @@ type behind struct {
 	partly    map[*model.Connection]bool
 }
 
-// reply is how much of the answer the caller had.
 type reply int
 
 const (
@@ -112,7 +111,7 @@ func dropPolls(steps []step, exchanges []*model.Connection, counts []model.Inter
 	}
 }
 
-// sporadic reports whether intervals began regularly, and neither one nor all, with others, fill their span.
+// sporadic reports whether intervals began regularly, and neither one nor all fill their span.
 func sporadic(some, others []model.Interval) bool {
 	if !regular(some) {
 		return false

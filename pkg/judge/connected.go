@@ -101,7 +101,6 @@ func inTheWay(c model.Connected) (found *event.Obstacle) {
 	return found
 }
 
-// families are those of a pod's addresses.
 func families(c model.Connected) (all []string) {
 	for _, address := range c.Addresses {
 		family := "ip"

@@ -70,7 +70,6 @@ func refusedLast(run *model.Image) (last *model.Connection) {
 	return last
 }
 
-// refusals are how plugins' messages say an errno.
 var refusals = map[string]string{
 	"ECONNREFUSED": "connection refused", "ENOENT": "no such file or directory", "ETIMEDOUT": "connection timed out",
 	"EHOSTUNREACH": "no route to host", "ENETUNREACH": "network is unreachable",

@@ -66,7 +66,6 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.later(take)
 }
 
-// later returns what comes after a setup.
 func (p *Pipeline) later(take func(Result)) {
 	for _, c := range p.timeline.Pods().Asked() {
 		take(&Awaited{c})

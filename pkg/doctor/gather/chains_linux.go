@@ -65,7 +65,6 @@ func nftChains() ([]fact.Chain, error) {
 	return found, nil
 }
 
-// dropsAll reports whether a rule drops every packet.
 func dropsAll(r *nftables.Rule) (drops bool) {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
