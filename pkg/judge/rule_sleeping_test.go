@@ -35,6 +35,11 @@ func TestSleeping(t *testing.T) {
 			op: add(seen(plugin("p", 0, 500), append(asks(10, 201, 481), sleeps...)...)), cause: CauseSleep,
 			says: `^464ms of 500ms: plugin p slept between its 3 requests of /run/a.sock$`, remedy: `^read the log of the program that listens at /run/a.sock`,
 		},
+		"the second thread of a sleep wakes late": {
+			op: add(seen(plugin("p", 0, 2200), append(asks(10, 715, 1420), slept(from(13, 714)), slept(from(12, 719)),
+				slept(from(718, 1418)), slept(from(717, 1424)), slept(from(1422, 2122)))...)), cause: CauseSleep,
+			says: `plugin p slept between its 3 requests of /run/a.sock$`,
+		},
 		"control: it asked all before it slept": {
 			op: add(seen(plugin("p", 0, 500), append(asks(1, 4, 8), sleeps...)...)), cause: CauseSleep, says: `plugin p slept`, remedy: `^shorten the plugin's poll`,
 		},
