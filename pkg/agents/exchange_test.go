@@ -34,3 +34,15 @@ func TestWhatEndedBeforeIsForgotten(t *testing.T) {
 	(&Agents{known: map[event.Process]*agent{"a": a}}).Expire(100)
 	harness.Equal(t, fmt.Sprint(len(a.deeds), len(a.spells.all)), "2 2", "deeds and states")
 }
+
+// An agent's shortest deeds make room for later ones.
+func TestTheLongestDeedsStay(t *testing.T) {
+	a := &agent{}
+	cl := &claim{first: &connection{work: &work{agent: a}}}
+	for i := range int64(300) {
+		cl.did(deed{fact: &model.Fact{When: model.Interval{End: 300 - i}}})
+	}
+	length := func(i int) int64 { return a.deeds[i].fact.When.End }
+	n := len(a.deeds)
+	harness.Equal(t, fmt.Sprint(n, length(0), length(n-2), length(n-1)), "256 300 46 1", "deeds, and how long some of them are")
+}

@@ -111,6 +111,13 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			},
 			"c1: host-local certain",
 		},
+		"of a call's open connections, it is of the last": {
+			func(s *story) {
+				s.calls(5, "b", "s2").plugin(6, "p", "ADD", "portmap", by("a")).exit(7, "p").hangUp(8, "b", "s2").
+					plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h")
+			},
+			"c1: host-local certain; c1: portmap certain",
+		},
 		"so is one that a helper of the agent becomes": {
 			func(s *story) {
 				s.command(10, "n", "a", "nsenter").plugin(11, "n", "ADD", "host-local", by("a")).exit(20, "n")
