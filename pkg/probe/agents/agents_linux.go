@@ -128,12 +128,12 @@ func (a *Agents) Note(e event.Event) {
 				a.hangUp(e.Time, socket)
 			}
 		}
+		a.gone(b)
 		if known := a.known[b.Process]; known != nil {
 			a.tellKilled(b, known.key, known.name, known.memory)
 			known.unwatch()
 			delete(a.known, b.Process)
 		}
-		a.gone(b)
 	case *event.Exchange:
 		a.exchanged(b)
 	}

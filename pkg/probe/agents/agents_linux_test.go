@@ -217,6 +217,7 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	a := New(nil, 1, k, new(atomic.Uint64))
 	a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
 	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})
+	harness.Equal(t, a.Client("s")+a.Client("another"), "plugin", "its client")
 	a.Note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
 	a.Tend(int64(time.Minute))
 	if len(k.followed) != 0 || len(a.known) != 1 {
@@ -264,6 +265,9 @@ func TestAnAgentOfALostConnectionIsFollowedForAWhile(t *testing.T) {
 	k.followed[beyond.Process] = 1
 	a.Adopt(9*second, kernel.KeyOf(beyond.Process, beyond.PID))
 	harness.Equal(t, k.followed[beyond.Process], 0, "one beyond the limit is followed")
+	k.followed[beyond.Process] = 1
+	a.Note(event.Event{Time: 9 * second, Body: &event.Accept{Socket: "s", Agent: beyond}})
+	harness.Equal(t, k.followed[beyond.Process], 0, "one beyond the limit that answers is followed")
 }
 
 func TestAgentsAreFoundByName(t *testing.T) {

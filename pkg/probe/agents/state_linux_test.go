@@ -1,10 +1,10 @@
 package agents
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -85,6 +85,8 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 	is(event.AgentIdle)
 	harness.Check(t, unix.Kill(int(server.PID), unix.SIGSTOP))
 	is(event.AgentStopped)
+	state, by := HaltOf(int(server.PID))
+	harness.Equal(t, fmt.Sprint(state, " by ", by), "stopped by ", "halted")
 	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
 	is(event.AgentIdle)
 	busy := exec.Command("sh", "-c", "while :; do :; done")
@@ -136,8 +138,12 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 			pid := uint32(cmd.Process.Pid)
 			process := startedAs(pid)
 			k := &kernelSide{followed: map[event.Process]int{process: 1}}
-			a := New(nil, 1, k, new(atomic.Uint64))
-			a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: event.Actor{Process: process, PID: pid, Name: "sh"}}})
+			server := event.Actor{Process: process, PID: pid, Name: "sh"}
+			a, onlyPeer := New(nil, 1, k, new(atomic.Uint64)), New(nil, 1, k, new(atomic.Uint64))
+			a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})
+			for _, waits := range []*Agents{a, onlyPeer} {
+				waits.attend(1, &wait{Exchange: event.Exchange{Peer: &server}, key: kernel.KeyOf(process, pid)}, 1)
+			}
 			if hungry {
 				_, err = in.Write([]byte("\n"))
 				harness.Check(t, err)
@@ -145,8 +151,11 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 				harness.Check(t, cmd.Process.Kill())
 			}
 			_ = cmd.Wait()
-			a.Note(event.Event{Time: 2, Body: &event.Exit{Process: process, Signal: "SIGKILL"}})
-			harness.Equal(t, slices.Contains(k.told, "killed: OOM"), hungry, "hungry told", k.told)
+			for _, told := range []*Agents{a, onlyPeer} {
+				k.told = nil
+				told.Note(event.Event{Time: 2, Body: &event.Exit{Process: process, Signal: "SIGKILL"}})
+				harness.EqualSlices(t, k.told, map[bool][]string{true: {"killed: OOM"}}[hungry])
+			}
 		}
 		return
 	}

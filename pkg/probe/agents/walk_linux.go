@@ -87,9 +87,7 @@ func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 		w.wanted[inode] = w.lap
 		w.first = append(append(w.first, w.recent...), likely...)
 	}
-	if w.at != 0 {
-		w.saved = min(burst, w.saved+time.Duration(max(0, now-w.at))/share)
-	}
+	w.saved = min(burst, w.saved+time.Duration(max(0, now-w.at))/share)
 	w.at = now
 	begins = !w.running && w.saved >= slice
 	w.running = w.running || begins
