@@ -214,6 +214,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		}
 	}
 	harness.Equal(t, s.line.Open(), 4, "operations that wait, half of the limit")
+	harness.Equal(t, held(s.line.pods, "starts", "known"), 4, "starts that wait, the same")
 	if got := s.line.Stats(); got.Refused != 0 || got.Orphaned != 96 || len(s.line.past.orphans.entries) > 8 {
 		t.Errorf("%+v, %d remembered", got, len(s.line.past.orphans.entries))
 	}

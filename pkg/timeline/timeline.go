@@ -127,10 +127,8 @@ func (t *Timeline) doing(now int64, body event.Body) {
 		if b.Kind != event.WaitLock {
 			p.Wait(now, b, t.locks.Holding(b, p))
 		}
-		return
 	case *event.Connect:
 		t.connections.Connect(now, b, p)
-		return
 	case *event.Request:
 		t.pods.Entered(t.now, p, b.NetNS)
 	case *event.Setting:

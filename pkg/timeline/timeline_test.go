@@ -210,15 +210,21 @@ setup c2 4003-4004: settled
 			`setup c1 1-8: settled
   ADD eth0 1-8: bridge ADD 1-8`,
 		},
-		"a plugin that is missing makes the runtime undo the rest at once": {
+		"a plugin that is missing makes the runtime undo the rest within a second": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap")).
-					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(20, "d", "DEL", "bridge").exit(25, "d").tick(30_000)
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(1007, "d", "DEL", "bridge").exit(1010, "d").
+					plugin(5001, "b", "ADD", "bridge", for2).exit(5008, "b").plugin(6008, "d", "DEL", "bridge", container("c2")).
+					exit(6010, "d").tick(30_000)
 			},
 			`setup c1 1-8: next operation
   ADD eth0 1-8 network pods never run: portmap: bridge ADD 1-8
-teardown c1 20-25: settled
-  DEL eth0 20-25: bridge DEL 20-25`,
+setup c2 5001-5008: next operation
+  ADD eth0 5001-5008 network pods: bridge ADD 5001-5008
+teardown c1 1007-1010: settled
+  DEL eth0 1007-1010: bridge DEL 1007-1010
+teardown c2 6008-6010: settled
+  DEL eth0 6008-6010: bridge DEL 6008-6010`,
 		},
 		"what ends where another runtime's network would is not broken": {
 			func(s *story) {
@@ -291,9 +297,9 @@ teardown c1 2005-2008: settled
   ADD eth0 0-6: multus-shim ADD 0-6 [macvlan ADD 2-4]`,
 		},
 		"a call that hangs is let go at last, unfinished": {
-			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(59_000).tick(61_000).exit(90_000, "b") },
-			`setup c1 0-61000: held too long; partial: still running
-  ADD eth0 0-61000: bridge ADD 0-61000 (unfinished)`,
+			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(59_999).tick(60_000).exit(90_000, "b") },
+			`setup c1 0-60000: held too long; partial: still running
+  ADD eth0 0-60000: bridge ADD 0-60000 (unfinished)`,
 		},
 		"lost events touch the run they belong to, or all that was open": {
 			func(s *story) {
