@@ -244,6 +244,9 @@ func TestAStartIsOpenUntilATickEndsIt(t *testing.T) {
 		left = append(left, p.timeline.Open(), p.Open())
 	}
 	harness.EqualSlices(t, left, []int{1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1}, "operations, and all, that are open")
-	p.Apply(event.Event{Time: 300, Body: &event.Tick{}})
+	over := p.Apply(event.Event{Time: 300, Body: &event.Tick{}})
 	harness.Equal(t, p.Open(), 0, "open after the wait for the request")
+	if len(over) != 1 || over[0].Drawn().Spans == nil {
+		t.Errorf("%d results, want a start and its spans", len(over))
+	}
 }

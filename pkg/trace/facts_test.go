@@ -55,7 +55,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 			asked("RTM_NEWLINK", between(12, 13), named("eth0")),
 			asked("RTM_NEWLINK", between(13, 19), named("cni0")),
 			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *model.Request) { r.Address = "10.22.0.5/16" },
-				refused("EEXIST", "")),
+				refused("EEXIST", "in use")),
 			asked("RTM_GETRULE", between(21, 29), func(r *model.Request) { r.Verb = event.VerbQuery }),
 			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *model.Request) { r.Table, r.Count = "nat", 9 }),
 			{When: between(23, 23), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
@@ -64,6 +64,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 				Value: "0",
 			}}},
 			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
+			{When: between(24, 28), What: &model.Detection{Address: "fd00::6", On: "eth0", State: event.AddressReady}}, // too short
 			{When: between(31, 39), What: &model.Connection{
 				Network: "tcp", Address: "[::1]:99", Tries: 2,
 				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true,
@@ -107,15 +108,16 @@ func drawn(spans []*tracepb.Span, keys ...string) string {
 func TestWhatHappensInsideOfAPlugin(t *testing.T) {
 	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.errno", "cniscope.lock.path",
 		"cniscope.lock.name",
-		"cniscope.lock.holder_name", "cniscope.agent", "cniscope.sysctl.key", "cniscope.rule.table")
+		"cniscope.lock.holder_name", "cniscope.agent", "cniscope.sysctl.key", "cniscope.rule.table",
+		"cniscope.request.count", "cniscope.request.message")
 	want := `pod network setup 10-40
   CNI ADD 10-40
     bridge ADD 10-40
-      * netlink NFT_MSG_NEWRULE 22 nat
+      * netlink NFT_MSG_NEWRULE 22 nat int_value:9
       * write sysctl 23 net/ipv4/ip_forward
       configure interface 12-21 eth0
         * netlink RTM_NEWLINK 13 eth0
-        * netlink RTM_NEWADDR 21 eth0 10.22.0.5/16 EEXIST
+        * netlink RTM_NEWADDR 21 eth0 10.22.0.5/16 EEXIST inuse
       configure interface 13-19 cni0
         netlink RTM_NEWLINK 13-19 cni0
       netlink RTM_GETRULE 21-29
