@@ -180,6 +180,8 @@ func TestHostileCallsAreRefused(t *testing.T) {
 	r := start(t, Options{}, to(harness.Address(t)))
 	conn := harness.Must(grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
+	longest := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, maxMessage-6))
+	harness.Equal(t, len(longest), maxMessage, "bytes of the longest")
 	for name, test := range map[string]struct {
 		method string
 		body   []byte
@@ -187,6 +189,7 @@ func TestHostileCallsAreRefused(t *testing.T) {
 	}{
 		"a good one":          {coltracepb.TraceService_Export_FullMethodName, encode(t, &tracepb.Span{Name: "x"}), codes.OK},
 		"an empty one":        {coltracepb.TraceService_Export_FullMethodName, nil, codes.OK},
+		"the longest":         {coltracepb.TraceService_Export_FullMethodName, longest, codes.OK},
 		"what is no protobuf": {coltracepb.TraceService_Export_FullMethodName, []byte("hello"), codes.InvalidArgument},
 		"too long": {
 			coltracepb.TraceService_Export_FullMethodName, make([]byte, maxMessage+1),
