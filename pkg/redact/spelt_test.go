@@ -103,6 +103,8 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	c.Name(strings.Repeat("0123456789abcdef", 4))
 	harness.Equal(t, c.Message("no sandbox 0123456789ab at https://root:pw7@10.1.2.3/v1"),
 		"no sandbox 0123456789ab at https://‹text 8›@10.1.2.3/v1", "the beginning of an ID, and a host behind a password")
+	harness.Equal(t, c.Message(`mark 0x4000 and 0x40000 in C:\xkqzjv\`), `mark 0x4000 and ‹text 7› in ‹text 9›\`,
+		"hexadecimal digits, and backslashes in a word and at the end")
 	harness.Equal(t, c.Program("zorptek-uplink"), "zorptek-uplink", "a word in a public key")
 	harness.Equal(t, c.Argument("lxc12ab34cd56"), true, "an interface in a public key")
 }
