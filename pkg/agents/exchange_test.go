@@ -35,7 +35,6 @@ func TestWhatEndedBeforeIsForgotten(t *testing.T) {
 	harness.Equal(t, fmt.Sprint(len(a.deeds), len(a.spells.all)), "2 2", "deeds and states")
 }
 
-// An agent's shortest deeds make room for later ones.
 func TestTheLongestDeedsStay(t *testing.T) {
 	a := &agent{}
 	cl := &claim{first: &connection{work: &work{agent: a}}}
@@ -44,5 +43,5 @@ func TestTheLongestDeedsStay(t *testing.T) {
 	}
 	length := func(i int) int64 { return a.deeds[i].fact.When.End }
 	n := len(a.deeds)
-	harness.Equal(t, fmt.Sprint(n, length(0), length(n-2), length(n-1)), "256 300 46 1", "deeds, and how long some of them are")
+	harness.Equal(t, fmt.Sprint(n, length(0), length(n-2), length(n-1)), "256 300 46 1", "deeds and lengths")
 }

@@ -64,7 +64,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 				Value: "0",
 			}}},
 			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(24, 28), What: &model.Detection{Address: "fd00::6", On: "eth0", State: event.AddressReady}}, // too short
+			{When: between(24, 28), What: &model.Detection{Address: "fd00::6", On: "eth0", State: event.AddressReady}},
 			{When: between(31, 39), What: &model.Connection{
 				Network: "tcp", Address: "[::1]:99", Tries: 2,
 				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true,
