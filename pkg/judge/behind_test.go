@@ -306,6 +306,14 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 970 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU for 970ms$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
+		"on a CPU all the time": {
+			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 990 * ms }),
+			cause: CauseAgent, says: `; agentd was on a CPU all the time$`, remedy: `nr_throttled.*perf record -p 44`,
+		},
+		"on a CPU for half of it": {
+			op:    calling(func(c *model.Connection) { c.Work.CPU = 495 * ms }),
+			cause: CauseAgent, says: `; agentd was on a CPU for 495ms$`,
+		},
 		"waiting for a CPU": {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 300 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU for 300ms, and waited for a CPU for 680ms$`, remedy: `nr_throttled`,
