@@ -128,4 +128,11 @@ func TestSuspectsAreBounded(t *testing.T) {
 			t.Fatal("an operation that is over is still held")
 		}
 	}
+	s = looked(t).plugin(5, "o", "ADD", "bridge").plugin(20, "b", "ADD", "bridge", for2)
+	for range 9 {
+		s.wait(30, 39, "b", event.WaitMutex, "rtnl", heldBy("o", 11, "bridge"))
+	}
+	if n := held(s.line.open[0], "suspects"); n != 1 {
+		t.Errorf("%d suspects of one run", n)
+	}
 }
