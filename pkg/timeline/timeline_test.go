@@ -290,10 +290,10 @@ teardown c1 2005-2008: settled
 		},
 		"a run that an agent starts for the plugin belongs to the call that waits": {
 			func(s *story) {
-				s.plugin(0, "m", "ADD", "multus-shim").plugin(2, "x", "ADD", "macvlan", on("net1"), by("daemon")).exit(4, "x").
-					exit(6, "m").tick(2000)
+				s.plugin(0, "m", "ADD", "multus-shim").plugin(2, "x", "ADD", "macvlan", on("net1"), by("daemon")).
+					at(3, lost("x")).exit(4, "x").exit(6, "m").tick(2000)
 			},
-			`setup c1 0-6: settled
+			`setup c1 0-6: settled; partial: lost events: over quota, 3
   ADD eth0 0-6: multus-shim ADD 0-6 [macvlan ADD 2-4]`,
 		},
 		"a call that hangs is let go at last, unfinished": {
