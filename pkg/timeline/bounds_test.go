@@ -69,6 +69,13 @@ func TestHistoryIsBounded(t *testing.T) {
 	if len(h.entries) != 3 || h.order.Len() != 3 || h.get("kept").count != 100 {
 		t.Errorf("%d entries", len(h.entries))
 	}
+	of8 := newPasts(8)
+	for h, want := range map[*history]int{of8.vouched: 32, of8.hearsay: 32, of8.orphans: 8} {
+		for i := range 100 {
+			h.put(fmt.Sprint(i), model.Key{})
+		}
+		harness.Equal(t, len(h.entries), want, "entries for 8 operations")
+	}
 }
 
 func TestEverythingIsBounded(t *testing.T) {

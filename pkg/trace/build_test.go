@@ -303,12 +303,14 @@ func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 	}
 	for want, folder := range [][]model.Said{told("no network"), told("no network", "a"), told("no network", "a", "b")} {
 		o := model.Outage{Interval: model.Interval{End: 40}, Reasons: told("not initialized"), Folder: folder}
+		o.Overdue = want == 2
 		o.Lacks = []model.Lack{{What: event.LackFolder, Said: told("no folder")[0]}}
 		s := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Outage(o).Spans.ScopeSpans[0].Spans[0]
 		if got := said(s, "cniscope.folder_changes").GetIntValue(); got != int64(want) || len(s.Events) != 3+want {
 			t.Errorf("%d changes of the folder, want %d; events: %v", got, want, s.Events)
 		}
 		harness.Equal(t, said(s, "cniscope.cause").GetStringValue(), string(event.LackFolder), "cause")
+		harness.Equal(t, said(s, "cniscope.slow").GetBoolValue(), o.Overdue, "slow")
 		if last := said(s, "cniscope.networks").GetStringValue(); last != folder[want].Text {
 			t.Errorf("the networks are %q, want the last of %v", last, folder)
 		}
