@@ -32,7 +32,11 @@ type kernelSide struct {
 	asked     []uint64
 }
 
-func (k *kernelSide) Waiting(int64) []kernel.InsideStream { return k.waiting }
+func (k *kernelSide) Waiting(before int64) []kernel.InsideStream {
+	return slices.DeleteFunc(slices.Clone(k.waiting), func(s kernel.InsideStream) bool {
+		return int64(max(s.Wrote, s.Read)) > before
+	})
+}
 
 func (k *kernelSide) Asked(inode uint64) { k.asked = append(k.asked, inode) }
 

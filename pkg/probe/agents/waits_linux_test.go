@@ -99,6 +99,8 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 			t.Run(network+", "+name, func(t *testing.T) {
 				a, k, agent := awaiting(t, network, 100*ms)
 				k.strangers = map[uint32]bool{uint32(os.Getpid()): test.stranger}
+				a.Tend(149 * ms)
+				harness.Equal(t, len(k.exchanges), 0, "told before 50 ms")
 				a.Tend(200 * ms)
 				if len(k.exchanges) == 0 {
 					t.Fatalf("nothing is told: %+v", k)
@@ -139,7 +141,7 @@ func TestWhatAStreamIsCalled(t *testing.T) {
 // Peers are followed up to a depth and a number.
 func TestPeersAreBounded(t *testing.T) {
 	for _, test := range []struct{ others, depth, want int }{
-		{0, deepest, 1}, {0, deepest + 1, 0}, {maxPeers - 1, 2, maxPeers}, {maxPeers, 2, maxPeers}, {maxPeers, deepest + 1, maxPeers},
+		{0, 3, 1}, {0, 4, 0}, {15, 2, 16}, {16, 2, 16}, {16, 4, 16},
 	} {
 		a := New(nil, 1, &kernelSide{followed: map[event.Process]int{}}, new(atomic.Uint64))
 		for i := range test.others {
