@@ -130,6 +130,8 @@ func TestWhatStaysOfASetting(t *testing.T) {
 		key, value := c.Setting(test[0], test[1])
 		harness.Equal(t, key+" = "+value, test[2]+" = "+test[3])
 	}
+	c.Name("4711471147")
+	harness.Equal(t, c.Word("4711471147"), "4711471147", "a secret that is a pod's name")
 }
 
 // Of the configuration, what spans hold anyway stays: the network's name, types of plugins, a previous interface.
