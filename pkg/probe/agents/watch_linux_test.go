@@ -14,10 +14,14 @@ import (
 func TestAnAgentWithoutNamesIsOpenedOnceForAWait(t *testing.T) {
 	server := serverProcess(t)
 	a := New(nil, 1, &kernelSide{followed: map[event.Process]int{server.Process: 1}}, new(atomic.Uint64))
-	a.Functions = functions.NewStacks()
 	a.Note(event.Event{Body: &event.Connect{Process: "plugin", Socket: "s"}})
 	a.Note(event.Event{Body: &event.Accept{Socket: "s", Agent: server}})
 	known := a.known[server.Process]
+	a.Functions = functions.NewStacks()
+	a.Functions.Spent(0)
+	a.Tend(int64(900 * time.Millisecond))
+	harness.Equal(t, known.watch == nil, true, "without time to look")
+	a.Functions = functions.NewStacks()
 	a.Tend(int64(time.Second))
 	opened := known.watch
 	a.Tend(int64(2 * time.Second))
