@@ -212,6 +212,13 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Actor{PID: server.PID}}})
 		a.Tend(int64(time.Second))
 		harness.Equal(t, k.followed[server.Process] == 2, want, "depth", depth, k.followed)
+		exact := kernel.KeyOf(server.Process, server.PID)
+		exact.Start++
+		a.Note(event.Event{Time: 1, Body: &event.Connect{
+			Process: "agent", Socket: "s2", Listener: &event.Actor{PID: server.PID, Process: kernel.ProcessOf(exact)},
+		}})
+		a.Tend(int64(2 * time.Second))
+		harness.Equal(t, k.followed[kernel.ProcessOf(exact)] == 2, want, "depth", depth, k.followed)
 	}
 }
 

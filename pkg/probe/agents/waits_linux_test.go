@@ -185,6 +185,23 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	if search(false) {
 		t.Error("one that may not serve was found")
 	}
+	a := New(nil, 1, &kernelSide{followed: map[event.Process]int{}}, new(atomic.Uint64))
+	a.search.pids = func() ([]int, error) { return []int{cmd.Process.Pid}, nil }
+	a.search.clock = func() time.Time { return time.Time{} }
+	a.search.begin(0)
+	self, _ := new(kernelSide).Key(uint32(os.Getpid()))
+	socket := standing(inodes[0])
+	a.suspect(1, &peer{key: self})
+	a.suspect(2, &peer{key: self})
+	if w := a.waits[socket]; w == nil || w.seen != 1 || len(a.waits) != 1 {
+		t.Errorf("its waits are %+v", a.waits)
+	}
+	delete(a.waits, socket)
+	for i := range maxWaits {
+		a.waits[fmt.Sprint(i)] = &wait{}
+	}
+	a.suspect(3, &peer{key: self})
+	harness.Equal(t, len(a.waits), 64, "waits, of which there are too many")
 }
 
 // An exited peer ends the wait: its end is read, or the request was unseen.

@@ -91,6 +91,17 @@ func TestWhoIsToldNeedsNoWalk(t *testing.T) {
 	}
 }
 
+// The latest 16 holders are likely ones.
+func TestAWalkBeginsWithRecentHolders(t *testing.T) {
+	w := walkAmong()
+	for i := range 20 {
+		w.settle(uint64(i), 100+i)
+	}
+	w.ask(1, 99, []int{7})
+	harness.EqualSlices(t, w.first, []int{104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 7})
+	harness.Equal(t, threadTime() > 0, true, "CPU time of a thread")
+}
+
 // A process with too many descriptors for a slice is skipped.
 func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
 	var many []*os.File
