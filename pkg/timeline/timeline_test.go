@@ -73,12 +73,14 @@ func TestStories(t *testing.T) {
 			`setup c1 0-20: sandbox running
   ADD eth0 0-20: bridge ADD 0-8, portmap ADD 9-20`,
 		},
-		"NRI ends the wait, once what came before it has been read": {
+		"NRI ends the wait of that sandbox, once what came before it has been read": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").
-					at(60, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(59).tick(61)
+				s.plugin(0, "b", "ADD", "bridge").plugin(0, "c", "ADD", "bridge", for2).exit(8, "b").exit(8, "c").
+					at(60, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(59).tick(61).tick(30_000)
 			},
 			`setup c1 0-8: sandbox running
+  ADD eth0 0-8: bridge ADD 0-8
+setup c2 0-8: settled
   ADD eth0 0-8: bridge ADD 0-8`,
 		},
 		"what NRI says may come before older events of the kernel": {

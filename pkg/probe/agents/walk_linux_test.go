@@ -91,7 +91,6 @@ func TestWhoIsToldNeedsNoWalk(t *testing.T) {
 	}
 }
 
-// The latest 16 holders are likely ones.
 func TestAWalkBeginsWithRecentHolders(t *testing.T) {
 	w := walkAmong()
 	for i := range 20 {
