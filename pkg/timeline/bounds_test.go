@@ -82,7 +82,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	s := tell(t)
 	for i := range 1000 {
 		s.plugin(0, fmt.Sprint("p", i), "ADD", "bridge", container(fmt.Sprint("c", i)))
-		s.at(0, &event.Sandbox{ID: fmt.Sprint("c", i)})
+		s.at(int64(i), &event.Sandbox{ID: fmt.Sprint("c", i)})
 	}
 	for i := range 1000 {
 		s.command(1, fmt.Sprint("x", i), "p0", "iptables").exit(1, fmt.Sprint("x", i))
@@ -97,6 +97,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	if n := held(s.line.pods, "sandboxes", "known"); n > 32 {
 		t.Errorf("%d sandboxes", n)
 	}
+	harness.Equal(t, s.line.pods.Sandbox("c968") != nil, true, "the earliest of the last 32 sandboxes is known")
 	first := s.line.open[0]
 	if n := part(first, "images").Int(); n != 32 || first.Dropped != 1000-31 {
 		t.Errorf("%d images kept, %d dropped", n, first.Dropped)

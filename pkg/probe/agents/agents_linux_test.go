@@ -272,6 +272,7 @@ func TestAnAgentOfALostConnectionIsFollowedForAWhile(t *testing.T) {
 	for n := range uint32(maxAgents - 1) {
 		a.learn(kernel.Key{Tgid: 1<<22 + n, Pid: 1<<22 + n, Start: 1}, "other").followed = true
 	}
+	harness.Equal(t, len(a.known), 64, "agents known")
 	beyond := serverProcess(t)
 	k.followed[beyond.Process] = 1
 	a.Adopt(9*second, kernel.KeyOf(beyond.Process, beyond.PID))
