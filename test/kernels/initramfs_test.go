@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -55,7 +56,8 @@ func pack(t *testing.T, arch string, more map[string]string) []byte {
 func build(t *testing.T, arch, source string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", file, source)
+	args := append([]string{"build", "-ldflags", "-s -w", "-o", file}, strings.Fields(source)...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

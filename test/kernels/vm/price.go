@@ -3,12 +3,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -70,8 +70,8 @@ func price(to io.Writer) error {
 		return fmt.Errorf("an empty program: %w", err)
 	}
 	fmt.Fprintf(to, "\nempty %d %d\n", atTracepoint, atFunction)
-	functions, err := functionPrograms()
-	if err != nil {
+	m := meter{atTracepoint: atTracepoint, atFunction: atFunction}
+	if m.functions, err = functionPrograms(); err != nil {
 		return err
 	}
 	for _, way := range []string{byFunction, bySystemCall} {
@@ -82,7 +82,10 @@ func price(to io.Writer) error {
 		if _, err := p.until("ready"); err != nil {
 			return err
 		}
-		tell := func() error { return pod(to, way, atTracepoint, atFunction, functions) }
+		tell := func() error {
+			programs, err := m.pod()
+			return errors.Join(err, line(to, "priced", priced{way, programs}))
+		}
 		if err := p.duringACall(func() error { return p.stopped(tell) }); err != nil {
 			return err
 		}
@@ -90,84 +93,113 @@ func price(to io.Writer) error {
 			return err
 		}
 	}
-	took, err := priceProgram()
-	if err != nil {
-		return err
+	for range comparisons {
+		for _, program := range []string{cniscope, without} {
+			s, err := m.program(program)
+			if err := errors.Join(err, line(to, "spent", s)); err != nil {
+				return err
+			}
+		}
 	}
 	if err := release(to); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(to, "\nprogram %d\n\nend\n", took)
+	_, err = fmt.Fprint(to, "\nend\n")
 	return err
+}
+
+// without is cniscope without names of functions and drops; both run in turns.
+const (
+	without     = "/cniscope-without"
+	comparisons = 2
+)
+
+// meter measures BPF programs, and subtracts an empty program's cost.
+type meter struct {
+	atTracepoint, atFunction int64
+	functions                map[string]bool
+}
+
+// spent is the cost of a running cniscope.
+type spent struct {
+	Name      string                `json:"name"`
+	Took      int64                 `json:"took"` // by the process for a pod, the kernel's for it included
+	Programs  map[string]programRun `json:"programs"`
+	Untracked programRun            `json:"untracked"` // on_fork for other processes
 }
 
 // over exceeds limits.settle, after which a pod's operation is judged and exported.
 const over = 5 * time.Second
 
-// priceProgram returns the instructions that cniscope itself takes for a pod's runs, the kernel's for it included.
-func priceProgram() (each int64, err error) {
-	c, err := startCniscope("")
+// program measures a running cniscope.
+func (m meter) program(name string) (s spent, err error) {
+	s.Name = name
+	c, err := startProgram(name, "")
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	var spent [2]unix.Timespec
-	for i := range spent { // the first pods are not counted: cniscope reads the programs' files
-		for range runs * pods {
-			if _, err := finish(command("pod")); err != nil {
-				return 0, err
-			}
+	var until [2]unix.Timespec
+	for i := range until { // the first pods are not counted: cniscope reads the programs' files
+		if s.Programs, err = m.pod(); err != nil {
+			return s, err
 		}
 		time.Sleep(over)
-		if err := unix.ClockGettime(int32(^c.Process.Pid<<3|2), &spent[i]); err != nil { // of the process, see clock_getcpuclockid(3)
-			return 0, err
+		if err := unix.ClockGettime(int32(^c.Process.Pid<<3|2), &until[i]); err != nil { // of the process, see clock_getcpuclockid(3)
+			return s, err
 		}
 	}
-	return (spent[1].Nano() - spent[0].Nano()) / pods, nil
+	s.Took = (until[1].Nano() - until[0].Nano()) / pods
+	forks, err := m.cheapest(func() error { return exec.Command("/bin/asking").Run() })
+	s.Untracked = forks["on_fork"]
+	return s, err
 }
 
-// pod runs a pod's plugins several times and prints each BPF program's minimum.
-func pod(to io.Writer, way string, atTracepoint, atFunction int64, functions map[string]bool) error {
+// pod runs a pod's plugins.
+func (m meter) pod() (map[string]programRun, error) {
+	return m.cheapest(func() error {
+		c, err := finish(command("pod"))
+		if err == nil && c.state.ExitStatus() != 0 {
+			err = fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
+		}
+		return err
+	})
+}
+
+// cheapest runs plugins several times and returns each BPF program's minimum.
+func (m meter) cheapest(run func() error) (map[string]programRun, error) {
 	programs, err := loadedPrograms()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer forget(programs)
 	cheapest := map[string]programRun{}
 	for range pods {
 		before, err := ran(programs)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for range runs {
-			c, err := finish(command("pod"))
-			if err != nil {
-				return err
-			}
-			if c.state.ExitStatus() != 0 {
-				return fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
+			if err := run(); err != nil {
+				return nil, err
 			}
 		}
 		now, err := ran(programs)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for name, p := range now {
 			p.Runs, p.Took = p.Runs-before[name].Runs, p.Took-before[name].Took
-			p.Empty = int64(p.Runs) * atTracepoint
-			if functions[name] {
-				p.Empty = int64(p.Runs) * atFunction
+			p.Empty = int64(p.Runs) * m.atTracepoint
+			if m.functions[name] {
+				p.Empty = int64(p.Runs) * m.atFunction
 			}
 			if least, is := cheapest[name]; !is || p.Took < least.Took {
 				cheapest[name] = p
 			}
 		}
 	}
-	line, err := json.Marshal(priced{way, cheapest})
-	if err == nil {
-		_, err = fmt.Fprintf(to, "\npriced %s\n", line)
-	}
-	return err
+	return cheapest, nil
 }
 
 // functionPrograms returns the names of programs at kernel functions; others are at tracepoints.

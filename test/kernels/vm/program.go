@@ -68,11 +68,13 @@ type running struct {
 	ended chan error
 }
 
-func startCniscope(more string) (*running, error) {
+func startCniscope(more string) (*running, error) { return startProgram(cniscope, more) }
+
+func startProgram(name, more string) (*running, error) {
 	if err := os.WriteFile(configFile, []byte(options+more), 0o600); err != nil {
 		return nil, err
 	}
-	r := &running{Cmd: exec.Command(cniscope, "run", "--config", configFile), ended: make(chan error, 1)}
+	r := &running{Cmd: exec.Command(name, "run", "--config", configFile), ended: make(chan error, 1)}
 	r.Stderr, r.Env = &r.said, []string{"NODE_NAME=vm"}
 	if err := r.Start(); err != nil {
 		return nil, err
