@@ -47,13 +47,18 @@ type Watch struct {
 	again   link.Link
 	drop    link.Link
 	names   *symbols.Table
-	until   map[event.Namespace]int64 // monotonic ns
+	until   map[event.Namespace]followed
+}
+
+type followed struct {
+	until int64 // monotonic ns
+	flows []flow
 }
 
 // Open takes the inode number of the node's network namespace.
 func Open(node uint32) (_ *Watch, err error) {
 	w := &Watch{
-		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]int64{},
+		reasons: map[uint32]string{}, wake: make(chan struct{}, 1), until: map[event.Namespace]followed{},
 		names: new(symbols.Table), frees: nftFrees(),
 	}
 	defer func() {
@@ -128,7 +133,7 @@ func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
 	if w.until == nil || err != nil || key == node || w.objects.Pods.Update(key, pod{}, ebpf.UpdateNoExist) != nil {
 		return
 	}
-	w.until[in] = until
+	of := followed{until: until}
 	for _, a := range addresses {
 		host, _, _ := strings.Cut(a, "/")
 		if address, err := netip.ParseAddr(host); err == nil {
@@ -137,9 +142,12 @@ func (w *Watch) Follow(in event.Namespace, addresses []string, until int64) {
 			for i := range f.Address {
 				f.Address[i] = binary.NativeEndian.Uint32(b[4*i:])
 			}
-			_ = w.objects.Flows.Update(f, key, ebpf.UpdateNoExist)
+			if w.objects.Flows.Update(f, key, ebpf.UpdateNoExist) == nil {
+				of.flows = append(of.flows, f)
+			}
 		}
 	}
+	w.until[in] = of
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -167,27 +175,37 @@ func (w *Watch) Forget(in event.Namespace) {
 }
 
 func (w *Watch) forget(in event.Namespace) {
-	if _, followed := w.until[in]; !followed {
+	of, followed := w.until[in]
+	if !followed {
 		return
 	}
 	delete(w.until, in)
+	for _, f := range of.flows {
+		_ = w.objects.Flows.Delete(f)
+	}
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
 	w.clear(key)
 }
 
+// clear does not walk the large tables for a pod that has nothing in them.
 func (w *Watch) clear(key uint64) {
-	_ = errors.Join(w.objects.Pods.Delete(key), w.objects.Rules.Delete(ruled{Pod: key}),
+	var p pod
+	_ = errors.Join(w.objects.Pods.LookupAndDelete(key, &p), w.objects.Rules.Delete(ruled{Pod: key}),
 		w.objects.Rules.Delete(ruled{Pod: key, Six: 1}))
-	kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
-		if *pod == key {
-			_ = w.objects.Flows.Delete(*f)
-		}
-	})
-	kernel.Each(w.objects.Drops, func(d *drop, _ *seen) {
-		if d.Pod == key {
-			_ = w.objects.Drops.Delete(*d)
-		}
-	})
+	if p.Flows > 0 {
+		kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
+			if *pod == key {
+				_ = w.objects.Flows.Delete(*f)
+			}
+		})
+	}
+	if p.Kinds > 0 {
+		kernel.Each(w.objects.Drops, func(d *drop, _ *seen) {
+			if d.Pod == key {
+				_ = w.objects.Drops.Delete(*d)
+			}
+		})
+	}
 }
 
 // Run attaches while pods wait.
@@ -210,8 +228,8 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) tend(now int64) (follows bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for in, until := range w.until {
-		if now > until {
+	for in, of := range w.until {
+		if now > of.until {
 			w.forget(in)
 		}
 	}
