@@ -116,7 +116,8 @@ func compareFeatures(t *testing.T, with, less []spent) {
 	if fork <= 0 || fork > 8000 {
 		t.Errorf("a fork's stack costs %d instructions", fork)
 	}
-	if w.Untracked.Runs == 0 || w.Untracked != l.Untracked {
+	const noise = 10
+	if more := w.Untracked.Took - l.Untracked.Took; w.Untracked.Runs == 0 || more > noise*w.Untracked.Runs {
 		t.Errorf("untracked forks cost %+v, without %+v", w.Untracked, l.Untracked)
 	}
 }

@@ -64,9 +64,10 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		if err != nil {
 			return event.Event{}, asked, fmt.Errorf("fork: %w", err)
 		}
+		parent := kernel.ProcessOf(w.Parent)
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
-			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
-			Stack: d.stack(w, more/8),
+			Process: kernel.ProcessOf(w.H.Task), Parent: parent, PID: w.H.Task.Pid,
+			Stack: d.stack(w, parent, more/8),
 		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
 		w := &d.execs
@@ -93,12 +94,13 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
 }
 
-func (d *Decoder) stack(w *kernel.LifeForkEvent, depth int) []event.Frame {
+func (d *Decoder) stack(w *kernel.LifeForkEvent, parent event.Process, depth int) []event.Frame {
 	if d.options.Functions == nil || w.Mounts == 0 || depth == 0 {
 		return nil
 	}
 	return d.options.Functions.Name(functions.Stack{
-		PID: w.Parent.Pid, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd,
+		Image: functions.Image{Process: parent, Execs: w.Execs, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd},
+		PID:   w.Parent.Pid,
 		Addresses: w.Stack[:min(depth, len(w.Stack))],
 	})
 }

@@ -403,9 +403,10 @@ func TestAFloodTakesNoRoomFromOthers(t *testing.T) {
 	harness.Root(t)
 	w := harness.Must(Open(1))(t)
 	t.Cleanup(w.Close)
-	for pod := range uint64(1024) {
-		key := pod + 1
-		w.Follow(event.Namespace{Key: strconv.FormatUint(key, 10)}, []string{fmt.Sprintf("10.%d.%d.1", pod>>8, pod&255), "fd::" + strconv.FormatUint(key, 16)}, math.MaxInt64)
+	for i := range uint64(1024) {
+		key := i + 1
+		w.Follow(event.Namespace{Key: strconv.FormatUint(key, 10)}, []string{fmt.Sprintf("10.%d.%d.1", i>>8, i&255), "fd::" + strconv.FormatUint(key, 16)}, math.MaxInt64)
+		harness.Check(t, w.objects.Pods.Update(key, pod{Flows: 64, Kinds: 16}, ebpf.UpdateExist))
 		for i := range uint16(64) {
 			harness.Check(t, w.objects.Flows.Update(flow{Address: [4]uint32{uint32(key)}, Port: i, Protocol: unix.IPPROTO_TCP}, key, ebpf.UpdateNoExist))
 		}

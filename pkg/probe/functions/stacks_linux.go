@@ -27,6 +27,7 @@ type Stacks struct {
 	mu       sync.Mutex // a hung read may continue
 	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
+	images   map[Image]builds.Identity // zero: has no names
 	patience procfs.Patience
 	left     time.Duration // for naming, at
 	at       time.Time
@@ -50,12 +51,17 @@ type known struct {
 	addresses [32]uint64
 }
 
+// Image is what a process executes. Mounts is its mount namespace, Start and End are the addresses of the code.
+type Image struct {
+	Process       event.Process // empty: not remembered
+	Execs, Mounts uint32
+	Start, End    uint64
+}
+
 // Stack is the user stack of a process.
 type Stack struct {
+	Image
 	PID uint32
-	// Mounts is the mount namespace, Start and End are the addresses of the code.
-	Mounts     uint32
-	Start, End uint64
 	// Addresses are the innermost first.
 	Addresses []uint64
 }
@@ -64,6 +70,7 @@ type Stack struct {
 func NewStacks() *Stacks {
 	return &Stacks{
 		programs: map[builds.Identity]*Program{}, stacks: map[known][]event.Frame{},
+		images:   map[Image]builds.Identity{},
 		patience: procfs.Patience{Each: 500 * time.Millisecond, Most: 4}, // 1 ms is usual
 	}
 }
@@ -73,6 +80,14 @@ func NewStacks() *Stacks {
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if of.Mounts == 0 || of.PID == 0 {
 		return nil
+	}
+	if id, ok := lookUp(s, s.images, of.Image); ok {
+		if id == (builds.Identity{}) {
+			return nil
+		}
+		if frames, ok := lookUp(s, s.stacks, of.in(id)); ok {
+			return frames
+		}
 	}
 	return spend(s, func() []event.Frame { return s.name(of) })
 }
@@ -102,21 +117,34 @@ func (s *Stacks) name(of Stack) []event.Frame {
 	if err != nil {
 		return nil
 	}
-	key := known{Identity: builds.IdentityOf(info)}
-	depth := min(len(of.Addresses), len(key.addresses))
-	for i, a := range of.Addresses[:depth] {
-		key.addresses[i] = a - of.Start
-	}
-	if frames, ok := lookUp(s, s.stacks, key); ok {
-		return frames
-	}
+	key := of.in(builds.IdentityOf(info))
 	p := s.program(f, key.Identity)
-	if p == nil || p.Size() != of.End-of.Start {
+	if p != nil && p.Size() != of.End-of.Start {
 		return nil
 	}
-	frames := p.callers(f, key.addresses[:depth])
-	store(s, s.stacks, stacksMax, key, frames)
+	if p == nil {
+		key.Identity = builds.Identity{}
+	}
+	if of.Process != "" {
+		store(s, s.images, stacksMax, of.Image, key.Identity)
+	}
+	if p == nil {
+		return nil
+	}
+	frames, ok := lookUp(s, s.stacks, key)
+	if !ok {
+		frames = p.callers(f, key.addresses[:min(len(of.Addresses), len(key.addresses))])
+		store(s, s.stacks, stacksMax, key, frames)
+	}
 	return frames
+}
+
+func (of Stack) in(id builds.Identity) known {
+	key := known{Identity: id}
+	for i, a := range of.Addresses[:min(len(of.Addresses), len(key.addresses))] {
+		key.addresses[i] = a - of.Start
+	}
+	return key
 }
 
 func (s *Stacks) program(f io.ReaderAt, id builds.Identity) *Program {

@@ -21,7 +21,7 @@ func own(t *testing.T) Stack {
 	mounts := harness.Must(procfs.OwnNamespace("mnt"))(t)
 	at := func(f any) uint64 { return uint64(reflect.ValueOf(f).Pointer()) }
 	return Stack{
-		PID: uint32(os.Getpid()), Mounts: mounts, Start: start, End: end,
+		Image: Image{Mounts: mounts, Start: start, End: end}, PID: uint32(os.Getpid()),
 		Addresses: []uint64{at(os.Getpid), at(own) + 1, at(runtime.GC) + 1, at(TestStacksAreNamed) + 1, 1},
 	}
 }
@@ -37,6 +37,27 @@ func TestStacksAreNamed(t *testing.T) {
 	}
 	harness.Equal(t, len(s.programs), 1)
 	harness.Equal(t, len(s.stacks), 1)
+}
+
+func TestAProcessIsOpenedOnce(t *testing.T) {
+	s, stack := NewStacks(), own(t)
+	stack.Process = "1@2"
+	harness.Equal(t, len(s.Name(stack)), 2, "calls")
+	stack.PID = 1 << 23
+	harness.Equal(t, len(s.Name(stack)), 2, "calls of the same program")
+	for name, change := range map[string]func(*Stack){
+		"another process":              func(s *Stack) { s.Process = "2@2" },
+		"another program":              func(s *Stack) { s.Execs++ },
+		"another place in its program": func(s *Stack) { s.Addresses = s.Addresses[1:] },
+		"its code is elsewhere":        func(s *Stack) { s.Start, s.End = s.Start+8, s.End+8 },
+		"it is in a container":         func(s *Stack) { s.Mounts++ },
+	} {
+		of := stack
+		change(&of)
+		if got := s.Name(of); len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }
 
 func TestAnotherProgramThanAtTheForkIsNotNamed(t *testing.T) {

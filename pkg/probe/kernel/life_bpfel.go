@@ -156,7 +156,7 @@ type LifeForkEvent struct {
 	}
 	Parent    LifeTaskKey
 	Mounts    uint32
-	Pad       uint32
+	Execs     uint32
 	CodeStart uint64
 	CodeEnd   uint64
 	Stack     [32]uint64

@@ -83,7 +83,7 @@ func price(to io.Writer) error {
 			return err
 		}
 		tell := func() error {
-			programs, err := m.pod()
+			programs, err := m.cheapest(pods, plugin)
 			return errors.Join(err, line(to, "priced", priced{way, programs}))
 		}
 		if err := p.duringACall(func() error { return p.stopped(tell) }); err != nil {
@@ -112,6 +112,7 @@ func price(to io.Writer) error {
 const (
 	without     = "/cniscope-without"
 	comparisons = 2
+	manyPods    = 64 // garbage collections come by chance
 )
 
 // meter measures BPF programs, and subtracts an empty program's cost.
@@ -141,7 +142,7 @@ func (m meter) program(name string) (s spent, err error) {
 	defer func() { err = errors.Join(err, c.stop()) }()
 	var until [2]unix.Timespec
 	for i := range until { // the first pods are not counted: cniscope reads the programs' files
-		if s.Programs, err = m.pod(); err != nil {
+		if s.Programs, err = m.cheapest(manyPods, plugin); err != nil {
 			return s, err
 		}
 		time.Sleep(over)
@@ -149,25 +150,23 @@ func (m meter) program(name string) (s spent, err error) {
 			return s, err
 		}
 	}
-	s.Took = (until[1].Nano() - until[0].Nano()) / pods
-	forks, err := m.cheapest(func() error { return exec.Command("/bin/asking").Run() })
+	s.Took = (until[1].Nano() - until[0].Nano()) / manyPods
+	forks, err := m.cheapest(pods, func() error { return exec.Command("/bin/asking").Run() })
 	s.Untracked = forks["on_fork"]
 	return s, err
 }
 
-// pod runs a pod's plugins.
-func (m meter) pod() (map[string]programRun, error) {
-	return m.cheapest(func() error {
-		c, err := finish(command("pod"))
-		if err == nil && c.state.ExitStatus() != 0 {
-			err = fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
-		}
-		return err
-	})
+// plugin runs one of a pod's plugins.
+func plugin() error {
+	c, err := finish(command("pod"))
+	if err == nil && c.state.ExitStatus() != 0 {
+		err = fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
+	}
+	return err
 }
 
-// cheapest runs plugins several times and returns each BPF program's minimum.
-func (m meter) cheapest(run func() error) (map[string]programRun, error) {
+// cheapest has pods of runs and returns each BPF program's minimum.
+func (m meter) cheapest(pods int, run func() error) (map[string]programRun, error) {
 	programs, err := loadedPrograms()
 	if err != nil {
 		return nil, err

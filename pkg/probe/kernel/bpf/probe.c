@@ -137,6 +137,7 @@ static __always_inline __u64 add_stack(void *ctx, struct task_struct *task, cons
 	if (n <= 0 || n > sizeof(e->stack))
 		return bare;
 	e->mounts = mounts;
+	e->execs = READ(task, self_exec_id);
 	e->code_start = READ(task, mm, start_code);
 	e->code_end = READ(task, mm, end_code);
 	return bare + n;
