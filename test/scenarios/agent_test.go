@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,7 +89,7 @@ func through(address string) rig.Plugin {
 
 // cniscope's original case (antrea #4859): the time is behind the socket, and the trace names the command.
 func TestTheSlowCommandBehindTheSocket(t *testing.T) {
-	s := set(t, rig.Options{}, "[[slow.rule]]\ncommand = \"Get-Net*\"\nthreshold = \"100ms\"\n")
+	s := set(t, rig.Options{}, "[slow]\ncall = \"2s\"\n[[slow.rule]]\ncommand = \"Get-Net*\"\nthreshold = \"100ms\"\n")
 	for network, address := range map[string]string{
 		"unix": "unix " + filepath.Join(t.TempDir(), "antrea.sock"), "tcp": "tcp " + harness.Address(t),
 	} {
@@ -96,9 +97,16 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 			s := *s
 			s.T = t
 			s.pods = 100 * len(network)
-			s.startAgent(address, 500*time.Millisecond, 0)
+			s.startAgent(address, 2500*time.Millisecond, 0)
 			s.network("through-"+network, through(address))
+			same := s.replayed()
 			call := s.add(rig.PodOptions{}, false)
+			same(call)
+			says := `^2\.\d+s of 5\.?\d*s: agentd at .+ ran Get-NetAdapter, which ran sleep, while plugin remote waited, ` +
+				`from configureContainerLink > getNetAdapter > run \(agentd_test\.go:\d+\)(; 1 more run unconfirmed)?$`
+			if v := call.Attrs["cniscope.verdict"]; !regexp.MustCompile(says).MatchString(v) {
+				t.Errorf("the verdict is %q", v)
+			}
 			call.accounted(t)
 			t.Logf("%.0f ms, mostly %s for %s ms", call.Took(), call.Attrs["cniscope.biggest_part"], call.Attrs["cniscope.biggest_part_ms"])
 			if part := call.Attrs["cniscope.biggest_part"]; part != "command agentd > Get-NetAdapter > sleep" {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// a dozen programs per node, with a few forking places each
+	// a dozen programs per node, a few forks each
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
@@ -27,7 +27,7 @@ type Stacks struct {
 	mu       sync.Mutex // a hung read may continue
 	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
-	images   map[Image]builds.Identity // zero: has no names
+	images   map[Image]builds.Identity // zero: no names
 	patience procfs.Patience
 	left     time.Duration // for naming, at
 	at       time.Time
@@ -51,7 +51,7 @@ type known struct {
 	addresses [32]uint64
 }
 
-// Image is what a process executes. Mounts is its mount namespace, Start and End are the addresses of the code.
+// Image is a process's program, its mount namespace, and the addresses of its code.
 type Image struct {
 	Process       event.Process // empty: not remembered
 	Execs, Mounts uint32

@@ -205,7 +205,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
-	__u64 self_exec_id; /* 5.7 */
+	__u64 self_exec_id;
 };
 
 struct seq_file;

@@ -63,8 +63,8 @@ struct head {
 struct fork_event {
 	struct head h;
 	struct task_key parent;
-	/* Of the parent, if its program may be named: its mount namespace, its number of execs, where its code is
-	 * mapped, and its user stack, innermost address first. */
+	/* Of the parent, if its program may be named: mount namespace, number of execs, where its code is mapped,
+	 * and user stack, innermost address first. */
 	__u32 mounts, execs;
 	__u64 code_start, code_end;
 	__u64 stack[FRAMES_MAX];
