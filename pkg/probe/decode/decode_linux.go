@@ -99,8 +99,8 @@ func (d *Decoder) stack(w *kernel.LifeForkEvent, parent event.Process, depth int
 		return nil
 	}
 	return d.options.Functions.Name(functions.Stack{
-		Image: functions.Image{Process: parent, Execs: w.Execs, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd},
-		PID:   w.Parent.Pid,
+		Image:     functions.Image{Process: parent, Execs: w.Execs, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd},
+		PID:       w.Parent.Pid,
 		Addresses: w.Stack[:min(depth, len(w.Stack))],
 	})
 }

@@ -51,7 +51,7 @@ type known struct {
 	addresses [32]uint64
 }
 
-// Image is a process's program, its mount namespace, and the addresses of its code.
+// Image is a process's program, mount namespace, and addresses of code.
 type Image struct {
 	Process       event.Process // empty: not remembered
 	Execs, Mounts uint32

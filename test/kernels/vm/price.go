@@ -112,7 +112,7 @@ func price(to io.Writer) error {
 const (
 	without     = "/cniscope-without"
 	comparisons = 2
-	manyPods    = 64 // garbage collections come by chance
+	manyPods    = 24 // garbage collections come by chance
 )
 
 // meter measures BPF programs, and subtracts an empty program's cost.
@@ -141,8 +141,8 @@ func (m meter) program(name string) (s spent, err error) {
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
 	var until [2]unix.Timespec
-	for i := range until { // the first pods are not counted: cniscope reads the programs' files
-		if s.Programs, err = m.cheapest(manyPods, plugin); err != nil {
+	for i, count := range [...]int{pods, manyPods} { // the first are not counted: cniscope reads the programs' files
+		if s.Programs, err = m.cheapest(count, plugin); err != nil {
 			return s, err
 		}
 		time.Sleep(over)
