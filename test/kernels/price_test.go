@@ -27,8 +27,8 @@ func (w watched) took() (all int) {
 	return all
 }
 
-// budget bounds the instructions for a pod's runs. The program's are 5 % above the higher of two counts, which
-// differed by 0.1 %.
+// budget bounds the instructions for a pod's runs. The program's are 5 % above the highest of four counts, which
+// differed by 2 %.
 type budget struct{ functions, calls, program int }
 
 var budgets = map[string]budget{"6.12": {functions: 1_206_000, calls: 2_787_000, program: 22_850_000}}
