@@ -2,6 +2,7 @@ package functions
 
 import (
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -104,37 +105,39 @@ func spend[T any](s *Stacks, naming func() T) (named T) {
 }
 
 func (s *Stacks) name(of Stack) []event.Frame {
-	f, err := builds.Running(int(of.PID))
+	info, err := os.Stat(procfs.Runs(int(of.PID)))
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
 	// afterwards: the process may have entered a container
 	if mounts, err := procfs.Namespace(int(of.PID), "mnt"); err != nil || mounts != of.Mounts {
 		return nil
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil
-	}
 	key := of.in(builds.IdentityOf(info))
-	p := s.program(f, key.Identity)
+	p, opened := lookUp(s, s.programs, key.Identity)
+	frames, named := lookUp(s, s.stacks, key)
+	if !opened || p != nil && !named {
+		f, err := builds.Running(int(of.PID))
+		if err != nil {
+			return nil
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err != nil || builds.IdentityOf(info) != key.Identity {
+			return nil
+		}
+		if p = s.program(f, key.Identity); p != nil && p.Size() == of.End-of.Start && !named {
+			frames = p.callers(f, key.addresses[:min(len(of.Addresses), len(key.addresses))])
+			store(s, s.stacks, stacksMax, key, frames)
+		}
+	}
 	if p != nil && p.Size() != of.End-of.Start {
 		return nil
 	}
 	if p == nil {
-		key.Identity = builds.Identity{}
+		frames, key.Identity = nil, builds.Identity{}
 	}
 	if of.Process != "" {
 		store(s, s.images, stacksMax, of.Image, key.Identity)
-	}
-	if p == nil {
-		return nil
-	}
-	frames, ok := lookUp(s, s.stacks, key)
-	if !ok {
-		frames = p.callers(f, key.addresses[:min(len(of.Addresses), len(key.addresses))])
-		store(s, s.stacks, stacksMax, key, frames)
 	}
 	return frames
 }
