@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // commands per plugin: bridge and portmap run 108 for a pod, in 15 runs.
@@ -24,6 +27,17 @@ func main() {
 func run() error {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
+	}
+	if at := os.Getenv("POD_NETNS"); at != "" {
+		runtime.LockOSThread()
+		netns, err := os.Open(at)
+		if err != nil {
+			return err
+		}
+		defer netns.Close()
+		if err := unix.Setns(int(netns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
 	}
 	lock, err := os.OpenFile("/tmp/pod.lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -83,7 +83,7 @@ func price(to io.Writer) error {
 			return err
 		}
 		tell := func() error {
-			programs, err := m.cheapest(pods, plugin)
+			programs, err := m.cheapest(pods, func() error { return succeed(command("pod")) })
 			return errors.Join(err, line(to, "priced", priced{way, programs}))
 		}
 		if err := p.duringACall(func() error { return p.stopped(tell) }); err != nil {
@@ -112,7 +112,7 @@ func price(to io.Writer) error {
 const (
 	without     = "/cniscope-without"
 	comparisons = 2
-	manyPods    = 24 // garbage collections come by chance
+	manyPods    = 48 // garbage collections come by chance
 )
 
 // meter measures BPF programs, and subtracts an empty program's cost.
@@ -127,6 +127,7 @@ type spent struct {
 	Took      int64                 `json:"took"` // by the process for a pod, the kernel's for it included
 	Programs  map[string]programRun `json:"programs"`
 	Untracked programRun            `json:"untracked"` // on_fork for other processes
+	Followed  int                   `json:"followed"`  // pods whose drops are observed if they wait
 }
 
 // over exceeds limits.settle, after which a pod's operation is judged and exported.
@@ -142,10 +143,9 @@ func (m meter) program(name string) (s spent, err error) {
 	defer func() { err = errors.Join(err, c.stop()) }()
 	var until [2]unix.Timespec
 	for i, count := range [...]int{pods, manyPods} { // the first are not counted: cniscope reads the programs' files
-		if s.Programs, err = m.cheapest(count, plugin); err != nil {
+		if s.Programs, s.Followed, err = m.pods(count); err != nil {
 			return s, err
 		}
-		time.Sleep(over)
 		if err := unix.ClockGettime(int32(^c.Process.Pid<<3|2), &until[i]); err != nil { // of the process, see clock_getcpuclockid(3)
 			return s, err
 		}
@@ -156,9 +156,8 @@ func (m meter) program(name string) (s spent, err error) {
 	return s, err
 }
 
-// plugin runs one of a pod's plugins.
-func plugin() error {
-	c, err := finish(command("pod"))
+func succeed(cmd *exec.Cmd) error {
+	c, err := finish(cmd)
 	if err == nil && c.state.ExitStatus() != 0 {
 		err = fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
 	}
