@@ -92,6 +92,12 @@ func (e *evidence) listPrograms() (all []*program) {
 		p.settle()
 	}
 	slices.SortStableFunc(all, func(a, b *program) int { return cmp.Compare(b.time, a.time) })
+	for i, p := range all {
+		confirmed := index[key{p.name, p.via, false}]
+		if at := slices.Index(all, confirmed); p.candidate && at > i && 2*confirmed.time > p.time {
+			all[i], all[at] = confirmed, p
+		}
+	}
 	return all
 }
 
@@ -149,7 +155,6 @@ func (p *program) String() string {
 	return said
 }
 
-// unconfirmed counts runs beside a confirmed program's.
 func (e *evidence) unconfirmed(p *program) string {
 	n := 0
 	for _, other := range e.programs() {

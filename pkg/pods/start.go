@@ -64,7 +64,7 @@ func (p *Pods) Starting(op model.Key) (so model.Start, is bool) {
 		return so, false
 	}
 	far := *s
-	return far.end(p.Sandbox(op.ContainerID), p.starts.doubt), true
+	return far.end(p.Sandbox(op.ContainerID), p.doubt), true
 }
 
 func (all *starts) of(now int64, id string) *start {
