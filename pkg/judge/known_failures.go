@@ -477,7 +477,6 @@ func ofCalls() []KnownFailure {
 	}
 }
 
-// ofBursts: limits that many pods at once meet.
 func ofBursts() []KnownFailure {
 	return []KnownFailure{
 		{

@@ -187,7 +187,6 @@ func (w *Watch) forget(in event.Namespace) {
 	w.clear(key)
 }
 
-// clear walks no table without the pod.
 func (w *Watch) clear(key uint64) {
 	var p pod
 	_ = errors.Join(w.objects.Pods.LookupAndDelete(key, &p), w.objects.Rules.Delete(ruled{Pod: key}),
