@@ -96,8 +96,8 @@ type Sampling struct {
 	//
 	//	annotation_namespaces = ["team-*"]
 	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 new"`
-	// Ordinary operations that are kept whole in any second; 0 is no limit. Slow, failed and hung operations have
-	// twenty times as many of their own. Of further operations, in a burst, only the spans of the calls are kept
+	// Ordinary operations that are kept whole in any second; 0 is no limit. Slow, failed and hung operations and
+	// slow sandboxes have twenty times as many. Of further operations, in a burst, only the calls' spans are kept
 	// (cniscope.reduced); a log line after the burst counts them.
 	PerSecond int `key:"per_second" default:"5" range:"0..10000" unit:"operations" record:"PerSecond"`
 	// Operations that are kept whatever ratio says: "slow" (longer than a threshold of [slow]), "failed" (a call

@@ -95,6 +95,9 @@ func TestOtherHealthyNodes(t *testing.T) {
 			f.Held.Value = leak.Look{Time: f.Now, Leases: []leak.Lease{{Network: "pods", ContainerID: "a", Since: f.Now.Add(-time.Hour)}}}
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", ContainerID: "a", Age: time.Second}}
 		},
+		"a damaged result, which containerd 2 removes": func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"a": true}, Damaged: []leak.Attachment{{ContainerID: "a", File: "/a"}}}
+		},
 		"a stopped sandbox, whose DEL is due": func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"a": true}, Stopped: []leak.Attachment{{Network: "pods", ContainerID: "a"}}}
 		},
@@ -220,6 +223,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Tried: 2, Says: "plugin bridge failed"}}
 		}, Warning, []string{"1 network attachment without a sandbox", "eth0 of network \"pods\", pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
 		{"leaked-networks", "a cached result without content", func(f *fact.Facts) {
+			f.Runtime.Value.Version = "v1.7.35"
 			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"a": true}, Damaged: []leak.Attachment{
 				{ContainerID: "a", Since: f.Now.Add(-time.Hour), File: "/var/lib/cni/results/pods-a-eth0"},
 			}}

@@ -78,7 +78,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 		found = append(found, Finding{Level: Problem, Summary: s.Says(), Evidence: s.evidence(), Remedy: s.Remedy()})
 	}
 	l := heldBy(f)
-	if len(l.Damaged) > 0 {
+	old := strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.")
+	if len(l.Damaged) > 0 && f.Runtime.Value.Containerd() && old {
 		found = append(found, damaged(l))
 	}
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
@@ -115,8 +116,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 func damaged(l leak.Look) Finding {
 	finding := Finding{
 		Level: Problem,
-		Summary: fact.Sayf("libcni's cached result of %s is empty or cut off: containerd 1.7 fails to stop the sandbox "+
-			"before it runs a plugin", text.Count(len(l.Damaged), "network attachment")),
+		Summary: fact.Sayf("libcni's cached result of %s is empty or cut off, so containerd 1 cannot stop the "+
+			"sandbox", text.Count(len(l.Damaged), "network attachment")),
 	}
 	var files []string
 	for _, d := range l.Damaged {

@@ -151,21 +151,27 @@ func lastCommand(run *model.Image) *model.Image {
 
 // commandThatFailed continues a failure by the run's last command, or the last of its agents.
 func commandThatFailed(run *model.Image) string {
-	command, whose := lastCommand(run), "its last command, "
-	if command == nil || !command.Failed() {
+	command, whose, often := lastCommand(run), "its last command, ", ""
+	switch {
+	case command != nil && command.Failed():
+		often = times(triedBefore(run, command) + 1)
+	default:
 		if command = lastOfAgents(run); command == nil {
 			return ""
 		}
 		whose = "before that, a command of its agent, "
+		if doubted(false, command.Attribution) {
+			often = " (unconfirmed)"
+		}
 	}
 	name := commandOf(command)
-	return "; " + whose + name + "," + strings.TrimPrefix(Describe(command), name) + times(triedBefore(run, command)+1)
+	return "; " + whose + name + "," + strings.TrimPrefix(Describe(command), name) + often
 }
 
 func lastOfAgents(run *model.Image) (last *model.Image) {
 	for w := range run.Works() {
 		w.Own.Walk(func(im *model.Image) {
-			if im != w.Own && im.Run == nil && im.Ended && !im.Replaced && (last == nil || im.End > last.End) {
+			if im != w.Own && im.Run == nil && im.Ended && !im.Replaced && im.End <= run.End && (last == nil || im.End > last.End) {
 				last = im
 			}
 		})

@@ -218,8 +218,8 @@ func ofAddressPlugins() []KnownFailure {
 		},
 		{
 			"", `failed to add IP addr .*: file exists`,
-			"set this address by only one plugin and network of the pod: its interface has it already; delete the pod if an " +
-				"earlier ADD was cut short (kubectl delete pod)",
+			"take the address out of all but one plugin and network of the pod, whose interface has it already; delete the " +
+				"pod if an earlier ADD was cut short (kubectl delete pod)",
 			"ip netns exec NETNS ip address", "", "", "rancher/rancher#6401", `failed to add IP addr to "eth0": file exists`,
 		},
 		{
@@ -482,20 +482,19 @@ func ofBursts() []KnownFailure {
 		{
 			"", `\bsignal: killed\b`,
 			"run journalctl -k -g 'Killed process' on the node; if it names the command, raise the memory limit of the pod " +
-				"that ran it, or start fewer pods at once; otherwise that program's own timeout killed it",
+				"that ran it, or start fewer pods at once; otherwise its caller killed it, usually after a timeout",
 			"journalctl -k -g 'Killed process'", "", "", "kubeovn/kube-ovn#3210", "configure nic failed add nic to ovs " +
 				"failed signal: killed",
 		},
 		{
-			"", `\b[Aa]rgument list too long`,
+			"", `(\bexec\b|\bsh:) .*[Aa]rgument list too long`,
 			"shorten CNI_ARGS, or the longest variable of the environment of the runtime or agent: the kernel starts a " +
 				"program only if each variable has less than 128 KiB, and all fit into a quarter of the stack (ulimit -s)",
-			"xargs -0n1 < /proc/$(pgrep -o containerd)/environ | awk '{print length, $0}' | sort -n | tail", "", "",
+			"tr '\\0' '\\n' < /proc/$(pgrep -xo containerd)/environ | awk '{print length, $1}' | sort -n | tail", "", "",
 			"kubernetes-sigs/kind#2167", "fork/exec /opt/cni/bin/loopback: argument list too long",
 		},
 		{
-			"", `(list|dump) .*(interface|link).*: (timed out waiting for the condition|.*dump (was )?interrupted)|` +
-				`results may be incomplete or inconsistent`,
+			"", `unable to list interfaces: timed out waiting for the condition`,
 			"delete the pod if the kubelet does not retry (kubectl delete pod); start fewer pods at once, and update the " +
 				"plugin: interfaces came and went while it listed them, so the kernel marked each list as interrupted",
 			"ip monitor link", "", "", "cilium/cilium#48718", "unable to find ifindex for interface MAC: unable to list " +

@@ -94,7 +94,7 @@ func (e *evidence) listPrograms() (all []*program) {
 	slices.SortStableFunc(all, func(a, b *program) int { return cmp.Compare(b.time, a.time) })
 	for i, p := range all {
 		confirmed := index[key{p.name, p.via, false}]
-		if at := slices.Index(all, confirmed); p.candidate && at > i && 2*confirmed.time > p.time {
+		if at := slices.Index(all, confirmed); p.candidate && at == i+1 && 2*confirmed.time > p.time {
 			all[i], all[at] = confirmed, p
 		}
 	}

@@ -40,6 +40,18 @@ func TestFailed(t *testing.T) {
 			cause: CauseFailed, remedy: `^$`,
 			says: `^plugin ovn failed \(code 11\): "configure nic failed"; before that, a command of its agent, ovs-vsctl, exited 1$`,
 		},
+		"control: the agent's command ended after the plugin": {
+			op: add(with(seen(plugin("ovn", 0, 50), wrote("configure nic failed"), dialled("unix", "/run/ovn.sock", from(1, 45), served([]*model.Image{
+				with(ran("ovs-vsctl", 5, 60), exit(1)),
+			}, nil))), exit(1))),
+			cause: CauseFailed, says: `^plugin ovn failed \(code 11\): "configure nic failed"$`,
+		},
+		"the agent's command is not confirmed": {
+			op: add(with(seen(plugin("ovn", 0, 50), wrote("configure nic failed"), dialled("unix", "/run/ovn.sock", from(1, 45), served([]*model.Image{
+				attributed(with(ran("ovs-vsctl", 5, 20), exit(1)), model.Candidate, false, 0),
+			}, nil))), exit(1))),
+			cause: CauseFailed, says: `its agent, ovs-vsctl, exited 1 \(unconfirmed\)$`,
+		},
 		"control: the agent's last command succeeded": {
 			op: add(with(seen(plugin("ovn", 0, 50), wrote("configure nic failed"), dialled("unix", "/run/ovn.sock", from(1, 45), served([]*model.Image{
 				with(ran("iptables", 5, 10), exit(1)), ran("iptables", 20, 40),
@@ -47,10 +59,10 @@ func TestFailed(t *testing.T) {
 			cause: CauseFailed, remedy: `^$`, says: `^plugin ovn failed \(code 11\): "configure nic failed"$`,
 		},
 		"its time ran out, while its agent's command went on": {
-			op: add(with(seen(plugin("mesh", 0, 5000), wrote("context deadline exceeded"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
+			op: add(with(seen(plugin("mesh", 0, 5000), wrote("timed out waiting for the port"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
 				with(ran("iptables", 5, 9000), outliving),
 			}, nil))), exit(1))),
-			cause: CauseFailed, says: `deadline exceeded"; before that, 4\.\d+s of 5s: .* ran iptables, while plugin mesh waited`,
+			cause: CauseFailed, says: `for the port"; before that, 4\.\d+s of 5s: .* ran iptables, while plugin mesh waited`,
 		},
 		"control: it got an answer, while its agent's command went on": {
 			op: add(with(seen(plugin("mesh", 0, 5000), wrote("no address left"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{

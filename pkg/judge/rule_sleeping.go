@@ -34,7 +34,7 @@ func sleeping(e *evidence) *finding {
 			f.Remedy = fmt.Sprintf("read the log of the program that listens at %s for that time: plugin %s may have "+
 				"waited for another answer; if its requests succeeded, it limits their rate itself", c.Address, s.plugin)
 			f.candidate = s.candidate
-		} else if address := e.detecting(i, f.time/2); address != "" {
+		} else if address := e.detecting(i, f.time/2); address != "" && s.image.Signal == "" {
 			f.Remedy = fmt.Sprintf("read plugin %s's log: it may have waited for IPv6 duplicate address detection of %s; if it "+
 				"did, set net.ipv6.conf.default.accept_dad = 0 in the pod's network namespace, unless IPAM may give two pods "+
 				"the same address", s.plugin, address)
@@ -46,7 +46,16 @@ func sleeping(e *evidence) *finding {
 
 // detecting returns an address whose detection may have been awaited.
 func (e *evidence) detecting(at int, least time.Duration) string {
-	for f, r := range model.Each[*model.Request](e.spans[at].image.Facts) {
+	im := e.spans[at].image
+	for _, set := range model.Each[*model.Setting](im.Facts) {
+		if strings.HasSuffix(set.Key, "/accept_dad") && set.Value == "0" {
+			return ""
+		}
+	}
+	for f, r := range model.Each[*model.Request](im.Facts) {
+		if r.NetNS.Key == im.NetNS.Key && r.NetNS.Key != "" { // the node's
+			continue
+		}
 		if r.Object == event.ObjectAddress && r.Verb == event.VerbAdd && strings.Contains(r.Address, ":") && !r.Failed() &&
 			e.sleptBetween(at, f.When.End, f.When.End+int64(dadMost)) > least {
 			return r.Address

@@ -56,10 +56,11 @@ func flatten(call *model.Call) []span {
 // leaves reports whether a run exited by itself, and not because its time ran out.
 func leaves(run *model.Image) bool {
 	r := result(run)
-	return run.Ended && run.Signal == "" && !run.Outlived && (r == nil || !timedOut.MatchString(r.Message+r.Stderr))
+	late := r != nil && Fails(run) && timedOut.MatchString(r.Message+r.Stderr)
+	return run.Ended && run.Signal == "" && !run.Outlived && !late
 }
 
-var timedOut = regexp.MustCompile(`(?i)deadline exceeded|time[d ]?-?out`)
+var timedOut = regexp.MustCompile(`(?i)deadline exceeded|timed?[ -]?out`)
 
 // flattenImage lists an image and those below, clipped to their parent.
 func flattenImage(spans []span, im *model.Image, parent span) []span {

@@ -167,7 +167,7 @@ func (p *Pipeline) judge(op *model.Operation, take func(Result)) {
 	take(r)
 }
 
-// problemShare is problems per ordinary operation; the default covers ADD and DEL of 50 pods.
+// problemShare is problems per ordinary operation: by default for 50 pods at once.
 const problemShare = 20
 
 // mayBeWhole gives problems their own budget: ordinary operations end first in a burst.

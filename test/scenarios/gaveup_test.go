@@ -28,9 +28,11 @@ const conditionWords = "unable to setup interface datapath: unable to install ip
 func init() {
 	doings["ADD dump"] = func() error {
 		for range 30 {
-			_, _ = netlink.LinkList()
+			if _, err := netlink.LinkList(); errors.Is(err, netlink.ErrDumpInterrupted) {
+				return errors.New(conditionWords)
+			}
 		}
-		return errors.New(conditionWords)
+		return nil
 	}
 	doings["ADD condition"] = failing("failed to wait for the pod's annotation: timed out waiting for the condition")
 	doings["ADD macvlan"] = failing("failed to create macvlan: device or resource busy")
@@ -180,14 +182,14 @@ func lateReports() []report {
 		id: "answer-twin", chain: does("cilium-cni", "failed"), before: meanwhile, says: []string{"plugin cilium-cni waited for"},
 	}, "tail"}, {incident{
 		id: "address-is-there", chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("twice")},
-		says: []string{"file exists", "its last command, ip, exited 2"}, remedy: "by only one plugin",
+		says: []string{"file exists", "its last command, ip, exited 2"}, remedy: "all but one plugin",
 	}, "rm "}, {incident{
 		id: "command-killed-for-memory", chain: does("cilium-cni", "killed"), before: func(s *scene) func() {
 			ofctl := incidentDir + "/ovs-ofctl"
 			_ = os.Symlink(harness.Must(exec.LookPath("sh"))(s.T), ofctl)
 			return runs(ofctl, "-c", "kill -9 $$")(s)
 		},
-		says: []string{"signal: killed", "before that, a command of its agent, ovs-ofctl, was killed by SIGKILL"}, remedy: "raise the memory limit",
+		says: []string{"signal: killed", "before that, a command of its agent, ovs-ofctl, was killed by SIGKILL after "}, remedy: "raise the memory limit",
 	}, "strace"}, {incident{
 		id: "killed-twin", chain: does("cilium-cni", "failed"), before: runs("true"), says: []string{"configure nic failed\""},
 	}, "memory"}}

@@ -38,7 +38,7 @@ func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
 
-// addMost exceeds the time of a write.
+// addMost: a younger file may still be written.
 const addMost = 10 * time.Second
 
 const multusResults = "/var/lib/cni/multus/results"
@@ -242,7 +242,6 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// Damaged results have no ContainerID.
 func readResults(sees view, files []string) (all []leak.Attachment) {
 	for _, file := range files {
 		text, since, err := readPlain(sees.path(file), resultMax)

@@ -53,6 +53,7 @@ type Watch struct {
 type followed struct {
 	until int64 // monotonic ns
 	flows []flow
+	asked bool // its counts may be too small
 }
 
 // Open takes the inode number of the node's network namespace.
@@ -163,6 +164,10 @@ func (w *Watch) Asks(in event.Namespace) {
 	if w.until != nil && w.objects.Pods.Lookup(key, &p) == nil {
 		p.Waits = uint64(clock.Monotonic())
 		_ = w.objects.Pods.Update(key, p, ebpf.UpdateExist)
+		if of, followed := w.until[in]; followed {
+			of.asked = true
+			w.until[in] = of
+		}
 		w.attach(true)
 	}
 }
@@ -184,21 +189,21 @@ func (w *Watch) forget(in event.Namespace) {
 		_ = w.objects.Flows.Delete(f)
 	}
 	key, _ := strconv.ParseUint(in.Key, 10, 64)
-	w.clear(key)
+	w.clear(key, of.asked)
 }
 
-func (w *Watch) clear(key uint64) {
+func (w *Watch) clear(key uint64, all bool) {
 	var p pod
 	_ = errors.Join(w.objects.Pods.LookupAndDelete(key, &p), w.objects.Rules.Delete(ruled{Pod: key}),
 		w.objects.Rules.Delete(ruled{Pod: key, Six: 1}))
-	if p.Flows > 0 {
+	if p.Flows > 0 || all {
 		kernel.Each(w.objects.Flows, func(f *flow, pod *uint64) {
 			if *pod == key {
 				_ = w.objects.Flows.Delete(*f)
 			}
 		})
 	}
-	if p.Kinds > 0 {
+	if p.Kinds > 0 || all {
 		kernel.Each(w.objects.Drops, func(d *drop, _ *seen) {
 			if d.Pod == key {
 				_ = w.objects.Drops.Delete(*d)
@@ -238,7 +243,7 @@ func (w *Watch) tend(now int64) (follows bool) {
 	})
 	w.attach(waits)
 	if w.until != nil && len(w.until) == 0 {
-		w.clear(node)
+		w.clear(node, true)
 	}
 	return len(w.until) > 0
 }
