@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -106,6 +108,42 @@ done`)
 			s.network("net-"+name, rig.Bridge(), rig.Test(p.plugin))
 			p.judged(&s)
 			harness.Check(t, errors.Join(os.RemoveAll(lock), os.RemoveAll(lockDir)))
+		})
+	}
+}
+
+// What a call waits for is the same in ps and in the log while it hangs, and afterwards in its verdict.
+func TestPsTheLogAndTheVerdictAgree(t *testing.T) {
+	harness.Root(t)
+	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
+	ready := pollDir + "/agreed"
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"poller": onAdd("i=0; until [ -e " + ready + " ] || [ $i = 12 ]; do sleep 0.3; i=$((i+1)); done"),
+		"runner": onAdd("timeout 3.5 tail -f /dev/null; :"),
+		"contiv": harness.Must(os.ReadFile(harness.Must(os.Executable())(t)))(t),
+	}}, slowly)
+	for name, c := range map[string]struct {
+		plugin rig.Plugin
+		names  string
+	}{
+		"file":    {rig.Test("poller"), ready},
+		"command": {rig.Test("runner"), "tail"},
+		"agent":   {rig.Use(rig.Conf{"type": "contiv", "does": "elsewhere"}), "127.0.0.1:6785"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *s
+			s.T, s.prefix = t, name
+			s.network("net-"+name, rig.Bridge(rig.Conf{"ipMasq": false}), c.plugin)
+			defer answersAfter(t, "tcp", "127.0.0.1:6785", 3500*time.Millisecond, "")()
+			added := make(chan *call)
+			go func() { added <- s.add(rig.PodOptions{}, false) }()
+			harness.Until(&s, "ps names it", func() bool {
+				out, _ := exec.CommandContext(s.ctx, program, "ps", "--config", s.scope.Config()).Output()
+				return strings.Contains(string(out), c.names)
+			})
+			verdict := (<-added).Attrs["cniscope.verdict"]
+			harness.Says(t, verdict, c.names)
+			harness.Says(t, strings.Join(lines(s.scope.LogText(), `msg="CNI call hangs" pod=shop/`+name), "\n"), c.names)
 		})
 	}
 }
