@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -13,7 +14,21 @@ func TestManyCommands(t *testing.T) {
 	compiles := func(n, each int64) []*model.Image {
 		return append(dozens(50), several(int(n), func(i int64) *model.Image { return ran("clang", 1010+i*each, 1010+(i+1)*each) })...)
 	}
+	busy := several(50, func(i int64) *model.Image { return ran("iptables", 20*i+10, 20*i+15) })
+	forking := func(kind event.WaitKind, shift int64) *model.Image {
+		var waits []func(*model.Image)
+		for i := range int64(50) {
+			waits = append(waits, waited(kind, "vfork", from(20*i, 20*i+10-shift)))
+		}
+		return seen(plugin("portmap", 0, 1000, busy...), waits...)
+	}
 	rulings(t, map[string]ruling{
+		"each is forked slowly on a busy node": {
+			op: add(forking(event.WaitCall, 0)), cause: CauseCommands, says: `^740ms of 1s: plugin portmap ran iptables \(50 times\)$`,
+		},
+		"control: the forks end before the commands begin": {
+			op: add(forking(event.WaitCall, 3)), cause: CauseSystemCall, says: `^350ms of 1s: portmap waited in system call vfork \(50 times\)`,
+		},
 		"dozens of iptables": {
 			op:    add(plugin("portmap", 0, 1050, dozens(50)...)),
 			cause: CauseCommands, says: `^755ms of 1\.05s: 51 commands ran, 50 of them iptables$`, remedy: `nftables`, report: "containernetworking/plugins#510",

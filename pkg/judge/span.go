@@ -1,8 +1,13 @@
 package judge
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
+	"sort"
+	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -27,8 +32,9 @@ type span struct {
 	// candidate: an agent ran it, which proves nothing (model.Candidate).
 	candidate  bool
 	start, end int64
-	own        int64 // ns without a known wait
-	free       int64 // own and weak waits
+	forked int64
+	own    int64 // ns without a known wait
+	free   int64 // own and weak waits
 }
 
 // command reports whether it is a command, whose work counts as the command unless others hold it up.
@@ -53,7 +59,7 @@ func flatten(call *model.Call) []span {
 	return spans
 }
 
-// leaves reports whether a run exited by itself, and not because its time ran out.
+// leaves reports whether a run exited by itself, in time.
 func leaves(run *model.Image) bool {
 	r := result(run)
 	late := r != nil && Fails(run) && timedOut.MatchString(r.Message+r.Stderr)
@@ -67,7 +73,7 @@ func flattenImage(spans []span, im *model.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
 		plugin: parent.plugin, via: parent.via, ranBy: ranBy(im, parent), had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
-		start: max(im.Start, parent.start), end: min(im.End, parent.end),
+		start: max(cmp.Or(parent.forked, im.Start), parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
 	inAgent := parent.served != nil
@@ -96,13 +102,38 @@ func flattenImage(spans []span, im *model.Image, parent span) []span {
 	if s.agent != nil {
 		s.served, s.agent = s.agent, nil
 	}
+	awaited := forks(im)
 	for _, child := range im.Children {
 		if child.Outlived && s.leaves || s.behind != nil && s.behind.left[child] {
 			continue
 		}
+		s.forked = awaited.start(child)
 		spans = flattenImage(spans, child, s)
 	}
+	s.forked = 0
 	return flattenAgents(spans, im, s)
+}
+
+type execs []model.Interval
+
+func forks(im *model.Image) (all execs) {
+	for f, w := range model.Each[*model.Wait](im.Facts) {
+		if w.Kind == event.WaitCall && (w.Name == "vfork" || w.Name == "clone" || w.Name == "clone3") {
+			all = append(all, f.When)
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Interval) int { return cmp.Compare(a.End, b.End) })
+	return all
+}
+
+// start returns when the parent began to wait for its child's exec (CLONE_VFORK), or 0.
+func (all execs) start(child *model.Image) int64 {
+	const near = int64(time.Millisecond)
+	i := sort.Search(len(all), func(i int) bool { return all[i].End >= child.Start-near })
+	if i == len(all) || all[i].End > child.Start+near || all[i].Start > child.Start {
+		return 0
+	}
+	return all[i].Start
 }
 
 func ranBy(im *model.Image, parent span) string {

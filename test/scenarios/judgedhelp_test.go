@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -78,16 +79,21 @@ func writesMeanwhile(s *scene, _ rig.Net) func() {
 	}
 }
 
-func crowd(*scene, rig.Net) func() {
+func crowd(s *scene, _ rig.Net) func() {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	for range 6 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				_ = share(0, 10*time.Millisecond)
+	all.Go(func() {
+		runtime.LockOSThread() // until it ends
+		var first unix.CPUSet
+		first.Set(0)
+		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1} // a share of groups would be half
+		harness.Check(s.T, errors.Join(unix.SchedSetaffinity(0, &first), unix.SchedSetAttr(0, &fifo, 0)))
+		for ctx.Err() == nil {
+			for began := time.Now(); time.Since(began) < 8*time.Millisecond; {
 			}
-		})
-	}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
 	return func() { stop(); all.Wait() }
 }
 

@@ -87,10 +87,14 @@ func TestTheWordsOfAFastFailure(t *testing.T) {
 	} {
 		harness.Check(t, exec.Command("ip", args...).Run())
 	}
-	for range 5 {
+	for i := range 7 {
 		call := s.add(rig.PodOptions{}, true)
-		time.Sleep(2 * time.Second) // longer than the linger
-		want := fmt.Sprintf(`"%s" already has an IP address different from %s/%d"`, n.Bridge, n.Subnet.Addr().Next(), n.Subnet.Bits())
+		want := fmt.Sprintf(`"%s" already has an IP address different from `, n.Bridge)
+		if i < 2 {
+			want += fmt.Sprintf(`%s/%d"`, n.Subnet.Addr().Next(), n.Subnet.Bits())
+		} else { // the plugin may read its configuration before the next tracing begins: then its address is not known
+			time.Sleep(2 * time.Second) // longer than the linger
+		}
 		harness.Says(t, call.Attrs["cniscope.verdict"], want)
 		harness.Says(t, call.Attrs["cniscope.remedy"], "ip link delete "+n.Bridge)
 		harness.Equal(t, call.Attrs["cniscope.report"], "flannel-io/flannel#1850", "the report")

@@ -38,7 +38,7 @@ func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
 
-// addMost: a younger file may still be written.
+// addMost is a write's age.
 const addMost = 10 * time.Second
 
 const multusResults = "/var/lib/cni/multus/results"
