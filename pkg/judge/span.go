@@ -32,9 +32,9 @@ type span struct {
 	// candidate: an agent ran it, which proves nothing (model.Candidate).
 	candidate  bool
 	start, end int64
-	forked int64
-	own    int64 // ns without a known wait
-	free   int64 // own and weak waits
+	forked     int64
+	own        int64 // ns without a known wait
+	free       int64 // own and weak waits
 }
 
 // command reports whether it is a command, whose work counts as the command unless others hold it up.
