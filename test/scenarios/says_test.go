@@ -89,10 +89,10 @@ func TestTheWordsOfAFastFailure(t *testing.T) {
 	}
 	for i := range 7 {
 		call := s.add(rig.PodOptions{}, true)
-		want := fmt.Sprintf(`"%s" already has an IP address different from `, n.Bridge)
+		want := "already has an IP address different from "
 		if i < 2 {
-			want += fmt.Sprintf(`%s/%d"`, n.Subnet.Addr().Next(), n.Subnet.Bits())
-		} else { // the plugin may read its configuration before the next tracing begins: then its address is not known
+			want = fmt.Sprintf(`"%s" %s%s/%d"`, n.Bridge, want, n.Subnet.Addr().Next(), n.Subnet.Bits())
+		} else { // its names may be unknown: the plugin may read its configuration before tracing begins
 			time.Sleep(2 * time.Second) // longer than the linger
 		}
 		harness.Says(t, call.Attrs["cniscope.verdict"], want)

@@ -38,7 +38,6 @@ func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 }
 
-// addMost bounds a write.
 const addMost = 10 * time.Second
 
 const multusResults = "/var/lib/cni/multus/results"
