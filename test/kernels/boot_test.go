@@ -75,7 +75,7 @@ func run(t *testing.T, k kernel, more ...string) []byte {
 		// One thread for both CPUs: with two, Linux's self-modifying code crashes it (QEMU 7.2).
 		"-accel", "tcg,thread=single", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
-		"-kernel", k.file(), "-initrd", initramfs(t, k.arch(), k.programs),
+		"-kernel", k.file(), "-initrd", initramfs(t, k),
 		"-append", "panic=-1 quiet loglevel=1 console=" + m.console + " " + m.kernel + " " + k.options,
 	}, slices.Concat(m.options, more)...)
 	began := time.Now()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Fetches one of Debian's kernels: fetch.sh SUITE ARCH FOLDER puts its image at
-# FOLDER/vmlinuz. The mirror is the one this machine's apt uses. apt runs with a
-# configuration of its own in there, so nothing of the machine's is changed and no root is
-# needed.
+# FOLDER/vmlinuz, its nf_tables in FOLDER/modules. The mirror is this machine's apt's.
+# apt runs with a configuration of its own, so nothing of the machine's is changed and no
+# root is needed.
 set -euo pipefail
 suite=$1 arch=$2 folder=$(mkdir -p "$3" && cd "$3" && pwd)
 
@@ -19,7 +19,7 @@ fi
 
 work=$folder/work
 rm -rf "$work"
-mkdir -p "$work"/{lists/partial,cache/archives/partial,packages,unpacked}
+mkdir -p "$work"/{lists/partial,cache/archives/partial,packages,unpacked,modules}
 trap 'rm -rf "$work"' EXIT
 : >"$work/status"
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$work/sources.list"
@@ -35,7 +35,7 @@ echo "fetching the kernel of Debian's $suite for $arch, some 60 MB"
 apt-get "${private[@]}" -qq update
 depends() {
 	apt-cache "${private[@]}" show --no-all-versions "$1" |
-		sed -n 's/^Depends: //p' | tr ',' '\n' | grep -oE '\blinux-(image|binary)-[0-9][^ ]*' || :
+		sed -n 's/^Depends: //p' | tr ',' '\n' | grep -oE '\blinux-(image|binary|modules)-[0-9][^ ]*' || :
 }
 # The name without a version depends on the kernel; newer ones are packages of packages.
 packages=$(depends "linux-image-cloud-$arch")
@@ -45,3 +45,16 @@ for package in "$work"/packages/*.deb; do dpkg-deb -x "$package" "$work/unpacked
 # Older ones have it in /boot, newer ones beside their modules.
 find "$work/unpacked" -type f -name 'vmlinuz*' -exec mv {} "$folder/vmlinuz" \;
 test -s "$folder/vmlinuz"
+
+# keep numbers a module after those it depends on, which may be built in.
+keep() {
+	local file name=$1
+	file=$(find "$work/unpacked" -name "$name.ko*" -print -quit)
+	[ "$file" ] && ! compgen -G "$work/modules/*-$name.ko" >/dev/null || return 0
+	xz -dcf "$file" >"$work/$name.ko" # also if it is not compressed
+	for name in $(tr '\0' '\n' <"$work/$name.ko" | sed -n 's/^depends=//p' | tr ',' ' '); do keep "$name"; done
+	mv "$work/$1.ko" "$work/modules/$(printf %02d "$(find "$work/modules" -name '*.ko' | wc -l)")-$1.ko"
+}
+keep nf_tables
+rm -rf "$folder/modules"
+mv "$work/modules" "$folder/modules"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,16 +17,16 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func initramfs(t *testing.T, arch string, more map[string]string) string {
+func initramfs(t *testing.T, k kernel) string {
 	t.Helper()
 	packed.Lock()
 	defer packed.Unlock()
-	key := fmt.Sprint(arch, more)
+	key := fmt.Sprint(k.arch(), k.programs)
 	if packed.archives[key] == nil {
-		packed.archives[key] = pack(t, arch, more)
+		packed.archives[key] = pack(t, programs(t, k))
 	}
 	file := filepath.Join(t.TempDir(), "initramfs")
-	harness.Check(t, os.WriteFile(file, packed.archives[key], 0o644))
+	harness.Check(t, os.WriteFile(file, append(slices.Clip(packed.archives[key]), pack(t, modules(t, k))...), 0o644))
 	return file
 }
 
@@ -35,19 +36,33 @@ var packed = struct {
 	archives map[string][]byte
 }{archives: map[string][]byte{}}
 
-func pack(t *testing.T, arch string, more map[string]string) []byte {
+func programs(t *testing.T, k kernel) map[string][]byte {
+	t.Helper()
+	sources, files := map[string]string{"init": "./vm", "cniscope": "../../plugin/cniscope"}, map[string][]byte{}
+	maps.Copy(sources, k.programs)
+	for name, source := range sources {
+		files[name] = build(t, k.arch(), source)
+	}
+	return files
+}
+
+func modules(t *testing.T, k kernel) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, module := range harness.Must(filepath.Glob(filepath.Join(filepath.Dir(k.file()), "modules/*.ko")))(t) {
+		files["modules/"+filepath.Base(module)] = harness.Must(os.ReadFile(module))(t)
+	}
+	return files
+}
+
+func pack(t *testing.T, files map[string][]byte) []byte {
 	t.Helper()
 	var archive bytes.Buffer
 	w := cpio.NewWriter(&archive)
-	programs := map[string]string{"init": "./vm", "cniscope": "../../plugin/cniscope"}
-	maps.Copy(programs, more)
-	for name, source := range programs {
-		program := build(t, arch, source)
-		header := &cpio.Header{Name: name, Mode: cpio.TypeReg | 0o755, Size: int64(len(program))}
-		harness.Check(t, w.WriteHeader(header))
-		if _, err := w.Write(program); err != nil {
-			t.Fatal(err)
-		}
+	harness.Check(t, w.WriteHeader(&cpio.Header{Name: "modules", Mode: cpio.TypeDir | 0o755}))
+	for name, file := range files {
+		harness.Check(t, w.WriteHeader(&cpio.Header{Name: name, Mode: cpio.TypeReg | 0o755, Size: int64(len(file))}))
+		harness.Must(w.Write(file))(t)
 	}
 	harness.Check(t, w.Close())
 	return archive.Bytes()

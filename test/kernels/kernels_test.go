@@ -14,7 +14,7 @@ var kernels = []kernel{
 		"network namespace cookie",
 		"waits for the kernel's own locks, who has them",
 		"tracepoints: lock contention",
-		"tracepoint: netlink extack", "who dropped packets", byFunctions,
+		"tracepoint: netlink extack", "who dropped packets", byChain, byFunctions,
 	}},
 	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}}, // has the deadlock
 	{name: "6.12", image: "trixie-amd64"},
@@ -36,6 +36,7 @@ var kernels = []kernel{
 
 // byFunctions means that kernel functions can be traced; systemCalls disables that.
 const (
+	byChain     = "nftables chain that dropped packets"
 	byFunctions = "inside of plugins by functions"
 	systemCalls = "cniscope.way=system-calls"
 )
@@ -62,7 +63,7 @@ const lockdown = "lockdown=confidentiality"
 var withoutInside = []string{
 	byFunctions, "sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
-	"connections, who answers", "connections refused", "first connection of a pod", "who dropped packets",
+	"connections, who answers", "connections refused", "first connection of a pod", "who dropped packets", byChain,
 }
 
 type kernel struct {

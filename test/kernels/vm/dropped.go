@@ -6,15 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	kernel "github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -23,20 +29,77 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/drops"
 )
 
-// droppedPackets has an XDP program drop a SYN in a network namespace of its own, and wants its name.
-func droppedPackets(s *scene) error {
-	if byConnector(s.options) {
-		return errors.New("no probe")
+// dropped has a SYN dropped in a network namespace of its own, and wants the dropper's name.
+func dropped(dropper func(device int) (io.Closer, error), named func(event.Drop) bool) func(*scene) error {
+	return func(s *scene) error {
+		if byConnector(s.options) {
+			return errors.New("no probe")
+		}
+		ended := make(chan error)
+		go func() {
+			runtime.LockOSThread() // the namespace ends with the thread
+			ended <- dropOwn(dropper, named)
+		}()
+		return <-ended
 	}
-	ended := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the namespace ends with the thread
-		ended <- dropOwn()
-	}()
-	return <-ended
 }
 
-func dropOwn() error {
+func byXDP(device int) (io.Closer, error) {
+	const drop = 1 // XDP_DROP
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "drop_all", Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, drop), asm.Return()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return link.AttachXDP(link.XDPOptions{Program: p, Interface: device, Flags: link.XDPGenericMode})
+}
+
+func namesXDP(d event.Drop) bool {
+	return d.Program == "drop_all" && d.ProgramID != 0 && d.Device == "lo"
+}
+
+// byChain loads nf_tables, if it is a module, while drops are watched.
+func byChain(int) (io.Closer, error) {
+	modules, _ := filepath.Glob("/modules/*.ko")
+	for _, module := range modules {
+		if err := load(module); err != nil {
+			return nil, err
+		}
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	policy := nftables.ChainPolicyDrop
+	c.AddChain(&nftables.Chain{
+		Table: c.AddTable(&nftables.Table{Name: "policy", Family: nftables.TableFamilyINet}), Name: "incoming",
+		Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter, Policy: &policy,
+	})
+	return io.NopCloser(nil), c.Flush()
+}
+
+func load(module string) error {
+	f, err := os.Open(module)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.FinitModule(int(f.Fd()), "", 0); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("loading %s: %w", module, err)
+	}
+	return nil
+}
+
+func namesChain(d event.Drop) bool {
+	version, err := kernel.LinuxVersionCode()
+	frees := version >= 6<<16|7<<8 // nftables does
+	return err == nil && strings.HasPrefix(d.Place, "nft_do_chain") == frees && d.Hook == "input" &&
+		slices.Equal(d.Chains, []event.Chain{{Backend: "nftables", Family: "inet", Table: "policy", Name: "incoming"}})
+}
+
+func dropOwn(dropper func(device int) (io.Closer, error), named func(event.Drop) bool) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return err
 	}
@@ -70,15 +133,7 @@ func dropOwn() error {
 	}
 	own := event.Namespace{Key: strconv.FormatUint(cookie, 10)}
 	w.Follow(own, []string{"127.0.0.1"}, clock.Monotonic()+int64(time.Hour))
-	const drop = 1 // XDP_DROP
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "drop_all", Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, drop), asm.Return()},
-	})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	on, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: lo.Attrs().Index, Flags: link.XDPGenericMode})
+	on, err := dropper(lo.Attrs().Index)
 	if err != nil {
 		return err
 	}
@@ -94,7 +149,7 @@ func dropOwn() error {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if len(seen) != 1 || seen[0].Program != "drop_all" || seen[0].ProgramID == 0 || seen[0].Peer != "127.0.0.1:9" || seen[0].Device != "lo" {
+	if len(seen) != 1 || seen[0].Peer != "127.0.0.1:9" || !named(seen[0]) {
 		return fmt.Errorf("%+v", seen)
 	}
 	return nil

@@ -18,6 +18,7 @@ var optional = map[string]func(*scene) error{
 	"network namespace cookies":             networkCookie,
 	"waits for the kernel's own locks":      kernelLocks,
 	"first connection, refused connections": firstConnection,
+	"who drops packets":                     dropped(byXDP, namesXDP),
 }
 
 type feature struct {
@@ -60,7 +61,8 @@ var features = []feature{
 	{"connections, who answers", connections},
 	{"connections refused", refusals},
 	{"first connection of a pod", firstConnection},
-	{"who dropped packets", droppedPackets},
+	{"who dropped packets", dropped(byXDP, namesXDP)},
+	{"nftables chain that dropped packets", dropped(byChain, namesChain)},
 	{"nothing lost", nothingLost},
 	{"tracepoints: system calls", tracepoints("sys_enter", "sys_exit")},
 	{"tracepoints: lock contention", tracepoints("contention_begin", "contention_end")},
@@ -80,8 +82,10 @@ func said(s *scene) error {
 		return nil
 	}
 	if strings.Contains(s.options, "lockdown=confidentiality") {
-		if !s.degraded("inside of plugins") {
-			return errors.New("the inside of plugins is not said to be off")
+		for _, name := range []string{"inside of plugins", "who drops packets"} {
+			if !s.degraded(name) {
+				return errors.New(name + ": not said to be off")
+			}
 		}
 		return nil
 	}
