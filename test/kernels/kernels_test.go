@@ -53,7 +53,7 @@ func init() {
 }
 
 var withoutProbe = append([]string{
-	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie",
+	"kernel probe", "function that started a command", "network namespace", "CPU time", "run-queue delay", "network namespace cookie",
 }, withoutInside...)
 
 // lockdown hides kernel memory from BPF programs.

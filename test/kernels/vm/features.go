@@ -35,6 +35,7 @@ var features = []feature{
 	{"cniscope, from call to span", wholeProgram},
 	{"cniscope doctor knows the kernel", doctor},
 	{"fork, exec and exit", wholeTree},
+	{"function that started a command", startedBy},
 	{"exit code", exitCode},
 	{"signal", signal},
 	{"identity of the call", callIdentity},
@@ -145,6 +146,21 @@ func wholeTree(s *scene) error {
 		return errors.New("its child's fork was not seen")
 	case s.exit(child.Process).Unseen || s.exit(root.Process).Unseen:
 		return errors.New("an exit was not seen")
+	}
+	return nil
+}
+
+func startedBy(s *scene) error {
+	root, err := s.run("tree")
+	if err != nil {
+		return err
+	}
+	child := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.File == helper })
+	if child == nil {
+		return errors.New("its child's exec was not seen")
+	}
+	if stack := s.fork(child.Process).Stack; len(stack) == 0 || stack[0].Function != "main.tree" {
+		return fmt.Errorf("%+v", stack)
 	}
 	return nil
 }
