@@ -53,7 +53,7 @@ func TestTheBarComesBeforeTheList(t *testing.T) {
 	b := recorded(t)
 	harness.Equal(t, b.text("#spent"), "Where the time of all calls went 3.2s")
 	lost, remedy, found := strings.Cut(b.text(".spent li"), " → ")
-	if want := "67 % slow command 2.16s, all in shop/slow-0 CNI ADD eth0"; lost != want || !found {
+	if want := "68 % slow command 2.17s, all in shop/slow-0 CNI ADD eth0"; lost != want || !found {
 		t.Errorf("%q, want %q", lost, want)
 	}
 	if got, want := b.text("article.slow .remedy"), "→ What to do: "+remedy; got != want || remedy == "" {
