@@ -88,16 +88,8 @@ func delegates(plugin, variable string) func() error {
 // answered asks the agent and fails, whatever it answers.
 func answered(words string) func() error {
 	return func() error {
-		c, err := net.Dial("unix", ciliumSocket)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if _, err := c.Write([]byte("PUT /v1/endpoint/1 HTTP/1.0\r\n\r\n")); err != nil {
-			return err
-		}
-		_, _ = io.ReadAll(c)
-		return fmt.Errorf("%s", words)
+		_ = doings["ADD cilium"]()
+		return errors.New(words)
 	}
 }
 
@@ -157,7 +149,7 @@ func lateReports() []report {
 		stop := runs("ip6tables-legacy", "-w", "5", "-t", "nat", "-S")(s)
 		return func() { stop(); _ = holder.Wait() }
 	}
-	meanwhile := func(s *scene) func() { // the agent answers while a process that it started goes on
+	leaving := func(s *scene) func() { // the agent answers while a process that it started goes on
 		return answers(s, func() {
 			c := exec.Command("tail", "-f", "/dev/null")
 			harness.Check(s.T, c.Start())
@@ -179,7 +171,7 @@ func lateReports() []report {
 		id: "agent-waits-for-xtables-lock", chain: does("cilium-cni", "hasty"), before: locked,
 		says: []string{"deadline exceeded", "ran ip6tables-legacy, while plugin cilium-cni waited"},
 	}, "rate limit"}, {incident{
-		id: "answer-twin", chain: does("cilium-cni", "failed"), before: meanwhile, says: []string{"plugin cilium-cni waited for"},
+		id: "answer-twin", chain: does("cilium-cni", "failed"), before: leaving, says: []string{"plugin cilium-cni waited for"},
 	}, "tail"}, {incident{
 		id: "address-is-there", chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("twice")},
 		says: []string{"file exists", "its last command, ip, exited 2"}, remedy: "all but one plugin",
