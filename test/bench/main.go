@@ -4,7 +4,7 @@
 // real components (make tools).
 //
 // BENCH_ONLY selects sections (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale, beside and
-// profile run only if named), BENCH_BURSTS sets the bursts per size with and without cniscope, BENCH_IDLE the
+// profile run only if named), BENCH_BURSTS limits the bursts per size, BENCH_IDLE the
 // duration of idle, BENCH_PODS the pods of pods and detail and of all ways in compare, BENCH_WAYS the ways of compare
 // (commands, auto, always, bpftrace, ig, strace), BENCH_PROGRAM the measured cniscope. beside observes the same pods
 // with it and BENCH_BASE, BENCH_TOGETHER at once.
@@ -57,7 +57,7 @@ type settings struct {
 	pods, detailed, compared int
 	turn                     int
 	together                 int // concurrent pods of beside
-	bursts                   int // per size, with and without
+	bursts                   int // per size at most, with and without
 	ways                     []string
 	program                  string
 	// base is the other one for beside.
@@ -124,7 +124,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, turn: 5, together: 1, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, turn: 5, together: 1, bursts: 60, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}

@@ -143,7 +143,7 @@ type handled struct {
 	p50, p99, max time.Duration
 }
 
-var handlerLine = regexp.MustCompile(`NRI handlers.* calls=(\d+) p50=(\S+) p99=(\S+) max=(\S+)`)
+var handlerLine = regexp.MustCompile(`NRI: handler durations" calls=(\d+) p50=(\S+) p99=(\S+) max=(\S+)`)
 
 func handlerTimes(s *scope.Scope) (h handled, err error) {
 	found := handlerLine.FindStringSubmatch(s.LogText())
