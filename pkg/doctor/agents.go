@@ -15,7 +15,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		return nil, f.Agents.Err
 	}
 	if len(f.Agents.Value) == 0 {
-		return nil, notApplicable("no loaded network has a plugin known to call an agent")
+		return nil, notApplicable("no plugin of a loaded network is known to call an agent")
 	}
 	var found []Finding
 	for _, a := range f.Agents.Value {
@@ -34,8 +34,8 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		}
 		if c := starting(f, a); c != nil {
 			finding.Level = Warning
-			finding.Remedy = append([]string{fact.Sayf("wait: container %s started %s ago; if it does not serve after "+
-				"%s:", c.Name, seconds(f.Now.Sub(c.Started)), seconds(servesIn))}, finding.Remedy...)
+			finding.Remedy = append([]string{fact.Sayf("wait: container %s started %s ago; if it does not answer after "+
+				"%s, follow the next line", c.Name, seconds(f.Now.Sub(c.Started)), seconds(servesIn))}, finding.Remedy...)
 		}
 		found = append(found, finding)
 	}
@@ -61,7 +61,7 @@ func starting(f *fact.Facts, a fact.Agent) *fact.Container {
 func place(a fact.Agent) string {
 	switch {
 	case a.Kind == fact.AsksFile:
-		return fact.Sayf("reads %s, which its agent writes", a.Address)
+		return fact.Sayf("reads its agent's file %s", a.Address)
 	case a.Server != "":
 		return fact.Sayf("asks the API server at %s (%s)", a.Server, a.Address)
 	}
@@ -80,14 +80,14 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 	case fact.Silent:
 		switch {
 		case a.Process != nil && held(*a.Process):
-			return fact.Sayf("%s, process %d, which listens there, is %s", a.Process.Name, a.Process.PID, a.Process.Does())
+			return fact.Sayf("the listening process %d (%s) is %s", a.Process.PID, a.Process.Name, a.Process.Does())
 		case a.Err != "":
 			return "there is no answer"
 		}
 		return "the listening process accepts no connection"
 	case fact.Answers:
 		if waits := waiting(f, a); len(waits) > 0 {
-			return fact.Sayf("it accepts connections, but does not answer %s", text.Count(len(waits), "call"))
+			return fact.Sayf("the agent accepts connections, but does not answer %s", text.Count(len(waits), "call"))
 		}
 	}
 	return ""
@@ -98,7 +98,7 @@ func held(s fact.Server) bool { return s.State == event.AgentStopped || s.State 
 func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	for _, c := range f.Scope.Value.Calls {
 		if c.Asks != "" && fact.SamePlace(c.Asks, a.Address) && c.Asking >= f.Options.Hung {
-			said = append(said, fact.Sayf("CNI %s %s of pod %s/%s has waited for it for %s", c.Command, c.IfName,
+			said = append(said, fact.Sayf("CNI %s %s of pod %s/%s has waited for the agent for %s", c.Command, c.IfName,
 				c.Namespace, c.Pod, seconds(c.Asking)))
 		}
 	}
@@ -115,10 +115,11 @@ func shown(f *fact.Facts, a fact.Agent) (said []string) {
 		said = append(said, fact.Sayf("the socket was made at %s", stamp(a.Made)))
 	}
 	if s := a.Known; s != nil && s.Failures > 0 {
-		said = append(said, fact.Sayf("cniscope: %s failed there since %s, the last at %s: %s",
+		said = append(said, fact.Sayf("cniscope saw %s fail there since %s, the last at %s: %s",
 			text.Count(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
 	} else if s != nil && !s.Answered.IsZero() {
-		said = append(said, fact.Sayf("cniscope: %s, process %d, answered last at %s", s.Name, int(s.PID), stamp(s.Answered)))
+		said = append(said, fact.Sayf("cniscope last saw an answer at %s, from %s, process %d", stamp(s.Answered), s.Name,
+			int(s.PID)))
 	}
 	said = append(said, waiting(f, a)...)
 	if f.CRI.Err == nil && f.CRI.Value.Network {
@@ -130,7 +131,7 @@ func shown(f *fact.Facts, a fact.Agent) (said []string) {
 
 func since(t time.Time) string {
 	if t.IsZero() {
-		return "it was started"
+		return "cniscope started"
 	}
 	return stamp(t)
 }
@@ -145,12 +146,12 @@ func serving(f *fact.Facts, a fact.Agent) (said []string) {
 		said = append(said, fact.Sayf("container %s of pod %s/%s: ", c.Name, c.Namespace, c.Pod)+evidenceOf(c))
 		said = append(said, lastLine(c.LastLine)...)
 		if c.LineBefore != "" {
-			said = append(said, "the last line of the attempt before: "+fact.Clean(c.LineBefore))
+			said = append(said, "the last log line before its restart: "+fact.Clean(c.LineBefore))
 		}
 	}
 	if a.Process == nil {
 		for _, p := range processesOf(f, a) {
-			said = append(said, fact.Sayf("process %d is %s, since %s", p.PID, p.Name, stamp(p.Start)))
+			said = append(said, fact.Sayf("process %d is %s, started at %s", p.PID, p.Name, stamp(p.Start)))
 			said = append(said, lastLine(p.LastLine)...)
 		}
 	}
@@ -164,7 +165,7 @@ func lastLine(line string) []string {
 	if line == "" {
 		return nil
 	}
-	return []string{"its last line: " + fact.Clean(line)}
+	return []string{"its last log line: " + fact.Clean(line)}
 }
 
 func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
@@ -199,7 +200,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	switch {
 	case a.Server != "":
 		return []string{
-			fact.Sayf("run curl -k https://%s/livez on this node; if it is the address of a Service, ", a.Server) +
+			fact.Sayf("test the API server from this node: curl -k https://%s/livez; if that is the address of a Service, ",
+				a.Server) +
 				see(f, "start the service proxy", "service-proxies", "service-rules"),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
@@ -213,14 +215,14 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 			a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
-		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (--previous for the attempt before); then "+
+		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (with --previous: before its restart); then "+
 			"recreate its pod: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]
 	}
 	for _, p := range processesOf(f, a) {
-		do = append(do, fact.Sayf("restart %s, which does not listen there; its log: journalctl _PID=%d -e", p.Name, p.PID))
+		do = append(do, fact.Sayf("read the log of %s: journalctl _PID=%d -e; then restart it", p.Name, p.PID))
 	}
 	if len(do) > 0 {
 		return do
@@ -231,7 +233,7 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	}
 	do = []string{
 		"start the plugin's agent again" + name,
-		"to find the agent: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE; systemctl --failed",
+		"if you do not know the agent: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE; systemctl --failed",
 	}
 	for _, n := range fact.Winners(f) {
 		if n.Name == a.Network {

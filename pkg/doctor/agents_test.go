@@ -27,8 +27,8 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
 		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
 		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
-		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network \"pods\" asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "it is the usual address of the agent of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
-		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last line of the attempt before: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
+		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network \"pods\" asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "the address is the default of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
+		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last log line before its restart: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: running", "its last log line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
 		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			old := agent
 			old.Started = now.Add(-time.Minute)
@@ -41,34 +41,34 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		}, level: Problem, not: "wait: "},
 		"missing, a process": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: now, LastLine: "waiting for x"}}
-		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
+		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last log line: waiting for x", "journalctl _PID=7"}, not: "no process"},
 		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"no process listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
-		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"cilium-agent, process 7, which listens there, is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
+		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"the listening process 7 (cilium-agent) is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
 		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "immune to signals (state D) in nfs_wait", "/proc/7/stack"}},
 		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},
-		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads /run/flannel/subnet.env, which its agent writes: there is no such file"}},
+		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads its agent's file /run/flannel/subnet.env: there is no such file"}},
 		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "start the service proxy"}, not: "no process"},
 		"seen once, gone now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
-			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start the plugin's agent again (last seen: xd)"},
+			level: Warning, says: []string{"a running cniscope saw", "cniscope last saw an answer at", "start the plugin's agent again (last seen: xd)"},
 		},
 		"seen once, stopped now, beside its call": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}},
 			change: func(f *fact.Facts) {
 				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/x.sock", Asking: 34 * time.Second}}
 			},
-			level: Problem, says: []string{"kill -CONT 9", "has waited for it for 34s"},
+			level: Problem, says: []string{"kill -CONT 9", "has waited for the agent for 34s"},
 		},
 		"seen once, missed now": {
 			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now, Failed: now, Failures: 3, Error: "ECONNREFUSED"}},
-			level: Problem, says: []string{"3 calls failed there since", "ECONNREFUSED"},
+			level: Problem, says: []string{"3 calls fail there since", "ECONNREFUSED"},
 		},
 		"mute": {
 			agent: fact.Agent{Asked: cilium, Reach: fact.Answers},
 			change: func(f *fact.Facts) {
 				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/cilium/cilium.sock", Asking: 25 * time.Second}}
 			},
-			level: Problem, says: []string{"it accepts connections, but does not answer 1 call", "pod shop/a has waited for it for 25s"},
+			level: Problem, says: []string{"the agent accepts connections, but does not answer 1 call", "pod shop/a has waited for the agent for 25s"},
 		},
 	}
 	for name, test := range tests {

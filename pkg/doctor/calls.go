@@ -24,9 +24,9 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				})
 				continue
 			}
-			runs := fact.Sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
+			runs := fact.Sayf("%s (process %d) has run for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
 			if c.Waits != "" {
-				runs += fact.Sayf(", waiting in %s (state %s)", c.Waits, c.State)
+				runs += fact.Sayf(" and waits in kernel function %s (state %s)", c.Waits, c.State)
 			}
 			if c.Asks != "" {
 				runs += fact.Sayf("; it has waited for %s at %s for %s", cmp.Or(c.Agent, "an agent"), c.Asks, seconds(c.Asking))
@@ -38,10 +38,12 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				Level: Problem,
 				Summary: fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace,
 					c.Pod, seconds(c.Age)),
-				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs},
+				Evidence: append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs},
 					lockOf(f, int(c.PID))...),
-				Remedy: []string{fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent. "+
-					"If nothing else helps, kill %[1]d; the runtime retries", int(c.PID))},
+				Remedy: []string{
+					fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent", int(c.PID)),
+					fact.Sayf("if nothing else helps: kill %d; the runtime then retries", int(c.PID)),
+				},
 			})
 		}
 		return found, nil
@@ -57,7 +59,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
 			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)},
 				lockOf(f, p.PID)...),
-			Remedy: []string{fact.Sayf("find what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope "+
+			Remedy: []string{fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope "+
 				"names the pod", p.PID, p.PID)},
 		})
 	}
@@ -70,7 +72,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 func lockOf(f *fact.Facts, pid int) []string {
 	for _, l := range f.Locks.Value {
 		if slices.Contains(l.WaiterPIDs, pid) {
-			return []string{fact.Sayf("it waits for %s, which %s holds", l.File, l.Holder)}
+			return []string{fact.Sayf("process %d waits for %s, which %s holds", pid, l.File, l.Holder)}
 		}
 	}
 	return nil
@@ -113,7 +115,7 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	finding := Finding{
 		Level:   Warning,
 		Summary: fact.Sayf("%s failed in the last %d minutes, and none has succeeded since", calls, int(lately.Minutes())),
-		Remedy:  []string{"fix what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
+		Remedy:  []string{"read their verdicts, and fix the causes: journalctl -u cniscope -e has one line for each call"},
 	}
 	if worked.After(last.Time) {
 		finding.Level = Note
@@ -138,11 +140,12 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Warning, Summary: fact.Sayf("%s holds %s, and other processes wait for it", l.Holder, l.File),
 			Evidence: []string{
-				fact.Sayf("/proc/locks: the same holder and waiters for at least %s", l.Since.Round(time.Millisecond).String()),
+				fact.Sayf("/proc/locks has listed the same holder and waiters for at least %s",
+					l.Since.Round(time.Millisecond).String()),
 				"waiting: " + fact.List(l.Waiters),
 			},
-			Remedy: []string{fact.Sayf("kill %d if it hangs: cat /proc/%d/wchan /proc/%d/stack shows what it does", l.PID,
-				l.PID, l.PID)},
+			Remedy: []string{fact.Sayf("find what the holder does: cat /proc/%d/wchan /proc/%d/stack; if it hangs: kill %d",
+				l.PID, l.PID, l.PID)},
 		})
 	}
 	return found, nil

@@ -124,10 +124,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 	}{
 		{"dns", "CoreDNS has no pod", func(f *fact.Facts) {
 			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Err: "i/o timeout"}
-		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "it does not answer: i/o timeout", "get pods -l k8s-app=kube-dns"}},
+		}, Warning, []string{"10.96.0.10 does not resolve kubernetes.default.svc.cluster.local", "the DNS server does not answer: i/o timeout", "get pods -l k8s-app=kube-dns"}},
 		{"dns", "CoreDNS answers with an error", func(f *fact.Facts) {
 			f.DNS.Value = fact.DNS{Server: "10.96.0.10", Name: "kubernetes.default.svc.cluster.local", Said: "no such host"}
-		}, Warning, []string{"it answers with an error: no such host", "read the server's log", "clusterDomain"}},
+		}, Warning, []string{"the DNS server answers with an error: no such host", "read the server's log", "clusterDomain"}},
 		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
@@ -183,15 +183,15 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium"},
 				{Namespace: "kube-system", Pod: "kube-proxy-x", Name: "kube-proxy", State: "exited", ExitCode: 1, SandboxReady: true, Proxy: true},
 			}
-		}, Problem, []string{", but /srv/cni has", "and restart the runtime\nread its log: kubectl -n kube-system logs cilium-x"}},
-		{"cni-folder", "ignored files, and a configuration in another folder", misplaced, Problem, []string{"does not read /srv/cni/10-a.conflist", "\"10-b.bak\"", "otherwise install"}},
+		}, Problem, []string{"reads /etc/cni/net.d, but the CNI configuration is in /srv/cni", "and restart the runtime\nread its log: kubectl -n kube-system logs cilium-x"}},
+		{"cni-folder", "ignored files, and a configuration in another folder", misplaced, Problem, []string{"does not read: /srv/cni/10-a.conflist", "\"10-b.bak\"", "otherwise install"}},
 		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"
 		}, Problem, []string{"cniVersion 1.1.0", "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0"}},
 		{"cni-binaries", "an uninstalled CNI, and a pod that waits for it", func(f *fact.Facts) {
 			f.Binaries.Value = []fact.Binary{{Name: "istio-cni", Network: "pods", Wrong: &event.Program{Name: "istio-cni", Fault: event.FaultAbsent}}}
 			f.Held.Value.Stopped = []leak.Attachment{{Network: "pods", ContainerID: "a"}, {Network: "other", ContainerID: "b"}}
-		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if that CNI was uninstalled"}},
+		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if the CNI was uninstalled"}},
 		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
 		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2
@@ -202,11 +202,11 @@ func TestOneChangeOneFinding(t *testing.T) {
 		}, Warning, []string{"touch /etc/cni/net.d/.reload"}},
 		{"network-pods", "one that starts again and again", func(f *fact.Facts) {
 			f.Containers.Value = []fact.Container{{Name: "agent", State: "running", Restarts: 5, Started: f.Now.Add(-time.Minute), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
-		}, Problem, []string{"runs again after 5 restarts, since 1m0s"}},
+		}, Problem, []string{"has restarted 5 times, the last time 1m0s ago"}},
 		{"calls", "one that waits for a lock", func(f *fact.Facts) {
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Minute, PID: 7, Runs: "host-local"}}
 			f.Locks.Value = []fact.Lock{{File: "/var/lib/cni/networks/pods/lock", Holder: "process 6 (host-local)", WaiterPIDs: []int{7}, Waiters: []string{"process 7 (host-local)"}}}
-		}, Problem, []string{"it waits for /var/lib/cni/networks/pods/lock, which process 6 (host-local) holds"}},
+		}, Problem, []string{"process 7 waits for /var/lib/cni/networks/pods/lock, which process 6 (host-local) holds"}},
 		{"overlap", "a tunnel leads into the pods' network", func(f *fact.Facts) {
 			f.Network.Value = fact.Network{Links: []fact.Link{{Name: "tun0", Type: "tuntap"}}, Routes: []fact.Route{{Prefix: netip.MustParsePrefix("10.244.0.0/16"), Link: "tun0"}}}
 		}, Warning, []string{"route to 10.244.0.0/16 by tun0"}},
@@ -231,13 +231,13 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
 			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}
-		}, Warning, []string{"a network of unknown name, pod unknown, sandbox a", "the ADD failed, and nothing was undone", "cniscope saw the ADD", "free the addresses that leaked-leases names"}},
+		}, Warning, []string{"a network of unknown name, pod unknown, sandbox a", "the ADD failed and was not undone", "cniscope saw the ADD", "free the addresses that leaked-leases names"}},
 		{"leaked-leases", "older than the node's restart", func(f *fact.Facts) {
 			f.Held.Value = leak.Look{Time: f.Now, Boot: f.Now.Add(-time.Hour), Alive: map[string]bool{"b": true}, Total: map[string]int{"pods": 254}, Leases: []leak.Lease{
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"removed sandboxes hold 1 of 254 addresses of network \"pods\" (host-local), for up to 3 days", "10.244.0.5, leased to sandbox a since", "leased before the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"removed sandboxes hold 1 of 254 addresses of network \"pods\" (host-local), for up to 3 days", "10.244.0.5, leased to sandbox a since", "1 lease from before the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

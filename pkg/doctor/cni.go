@@ -72,7 +72,7 @@ func loadError(f *fact.Facts) []string {
 	if f.CRI.Err != nil || f.CRI.Value.LastLoad == "" {
 		return nil
 	}
-	return []string{fact.Sayf("containerd, lastCNILoadStatus: %s", f.CRI.Value.LastLoad)}
+	return []string{fact.Sayf("containerd reports lastCNILoadStatus: %s", f.CRI.Value.LastLoad)}
 }
 
 func folderAgain(r fact.Runtime) []string {
@@ -106,7 +106,8 @@ func problems(d fact.Folder) (said []string) {
 func empty(f *fact.Facts) (said []string) {
 	d := f.Folder.Value
 	if len(d.Elsewhere) > 0 {
-		said = []string{"the runtime does not read " + fact.List(d.Elsewhere)}
+		said = []string{fact.Sayf("CNI configuration in a directory that %s does not read: ", f.Runtime.Value.Called()) +
+			fact.List(d.Elsewhere)}
 	}
 	if len(d.Other) == 0 {
 		return append(said, "it is empty")
@@ -115,8 +116,8 @@ func empty(f *fact.Facts) (said []string) {
 	for _, name := range d.Other {
 		names = append(names, strconv.Quote(name))
 	}
-	return append(said, fact.Sayf("%s ignores %s (it reads .conf, .conflist, .json): ", f.Runtime.Value.Called(),
-		text.Count(len(names), "file"))+fact.List(names))
+	return append(said, fact.Sayf("%s reads only .conf, .conflist and .json files, so it ignores ",
+		f.Runtime.Value.Called())+fact.List(names))
 }
 
 func order(f *fact.Facts) []string {
@@ -128,7 +129,7 @@ func order(f *fact.Facts) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{"also not loaded, because they come later: " + fact.List(files)}
+	return []string{"later files, also not loaded: " + fact.List(files)}
 }
 
 const (
@@ -174,8 +175,8 @@ func remedyFor(f *fact.Facts, name string) string {
 		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
-	return fact.Sayf("the pod of its CNI installs it into %s: ", dir) + see(f, "restart that pod", "network-pods") +
-		"; if that CNI was uninstalled, remove the plugin from the CNI configuration"
+	return see(f, "restart the CNI's pod", "network-pods") + fact.Sayf(": that pod installs %s into %s; if the CNI was "+
+		"uninstalled, remove %s from the CNI configuration", name, dir, name)
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
@@ -202,9 +203,9 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 			Summary: fact.Sayf("%s does not support the cniVersion of network \"%s\"", f.Runtime.Value.Called(), n.Name),
 			Evidence: []string{
 				fact.Sayf("%s: cniVersion %s", n.File, v),
-				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", ")),
+				fact.Sayf("%s supports %s", f.Runtime.Value.String(), strings.Join(known, ", ")),
 			},
-			Remedy: []string{fact.Sayf("set cniVersion in %s to one of these, usually 1.0.0", n.File)},
+			Remedy: []string{fact.Sayf("set cniVersion in %s to a supported version, usually 1.0.0", n.File)},
 		})
 	}
 	return found, nil
@@ -238,12 +239,12 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	return []Finding{{
 		Level: level, Summary: fact.Sayf("containerd has loaded an older CNI configuration than %s contains", dir),
 		Evidence: append([]string{
-			"the directory has: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
+			"the directory contains: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
 		}, loadError(f)...),
 		Remedy: []string{
-			fact.Sayf("remove a file, so that containerd reads the directory again: touch %s/.reload && rm %s/.reload",
-				dir, dir),
-			"make the CNI installer write the file in that directory: containerd overlooks a file that is moved there",
+			fact.Sayf("create and remove a file, so that containerd reads the directory again: touch %s/.reload && "+
+				"rm %s/.reload", dir, dir),
+			"make the CNI's installer write its file in that directory: containerd overlooks a file that is moved there",
 		},
 	}}, nil
 }
@@ -374,7 +375,7 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 		}
 		var tables []string
 		for table, n := range chains {
-			tables = append(tables, fact.Sayf("%s: %s of it", table, text.Count(n, "chain")))
+			tables = append(tables, fact.Sayf("%s: %s of %s", table, text.Count(n, "chain"), c.Name))
 		}
 		slices.Sort(tables)
 		evidence = append(evidence, tables...)

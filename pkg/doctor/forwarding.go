@@ -84,7 +84,7 @@ func podsAreForwarded(f *fact.Facts) (found []Finding, err error) {
 		found = append(found, drops(o))
 	}
 	if !routesPods(f) {
-		return found, notApplicable("no network is loaded that needs the node to forward")
+		return found, notApplicable("no loaded network needs the node to forward packets")
 	}
 	return append(found, unbridged(f)...), f.Chains.Err
 }
@@ -111,11 +111,11 @@ func unbridged(f *fact.Facts) []Finding {
 	why = slices.Compact(why)
 	return []Finding{{
 		Level:   Warning,
-		Summary: "Services may not answer a pod if their endpoint is on its own bridge: " + strings.Join(why, ", "),
-		Evidence: append(why, "kube-proxy has rules here; an answer that they do not see keeps the endpoint's address, "+
-			"unless kube-proxy runs with masqueradeAll"),
-		Remedy: []string{"modprobe br_netfilter && sysctl -w " + strings.Join(set, " ") + "; set them in " +
-			"/etc/modules-load.d and /etc/sysctl.d, too"},
+		Summary: "a pod may get no answer from a Service whose endpoint is on the pod's own bridge: " + strings.Join(why, ", "),
+		Evidence: append(why, "kube-proxy's rules do not see an answer inside the bridge, so it keeps the endpoint's "+
+			"address, unless kube-proxy runs with masqueradeAll"),
+		Remedy: []string{"modprobe br_netfilter && sysctl -w " + strings.Join(set, " ") + "; to keep this after a " +
+			"restart, set both in /etc/modules-load.d and /etc/sysctl.d"},
 	}}
 }
 
@@ -131,7 +131,7 @@ func drops(o event.Obstacle) Finding {
 		}
 	case o.Kind == event.ObstacleTable:
 		finding.Evidence = []string{
-			fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets for which it has no room",
+			fact.Sayf("%s = %d", o.Option, o.Limit), "the kernel drops packets that need a new entry",
 		}
 	case o.Certain():
 		every := "every packet"

@@ -57,7 +57,7 @@ func TestWhatKeepsPacketsOfPods(t *testing.T) {
 		f.Chains.Value = []fact.Chain{{Backend: "nftables", Family: "ip", Table: "t", Name: "f", Drops: true, Handle: 7, Rules: rules}}
 		return f
 	}
-	const skipped = "Services may not answer a pod if their endpoint is on its own bridge: "
+	const skipped = "a pod may get no answer from a Service whose endpoint is on the pod's own bridge: "
 	for name, test := range map[string]struct {
 		facts *fact.Facts
 		says  string

@@ -54,7 +54,7 @@ func (s Stuck) Says() string {
 	if len(sandboxes) == 0 {
 		return ""
 	}
-	return fact.Sayf("%s cannot be stopped: DEL needs the configuration of network %s, which is gone",
+	return fact.Sayf("%s cannot be stopped: DEL needs the missing configuration of network %s",
 		text.Count(len(sandboxes), "sandbox", "sandboxes"), fact.List(networks))
 }
 
@@ -66,8 +66,8 @@ func (s Stuck) Remedy() (commands []string) {
 			continue
 		}
 		networks = append(networks, a.Network)
-		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # libcni's cache of the ADD has "+
-			"the configuration; remove the file once the sandboxes are stopped, if the CNI is to stay away",
+		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # restores the configuration from "+
+			"libcni's cache; if this CNI was uninstalled, remove the new file once the sandboxes are stopped",
 			a.File, s.dir, a.Network))
 	}
 	return commands
@@ -107,8 +107,8 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 			leak.Free(files, binsOf(f)))
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
-		finding.Remedy = append(finding.Remedy, "for those without a cached result: free the addresses that leaked-leases "+
-			"names, and delete interfaces and rules that contain the sandbox's ID, or restart the node")
+		finding.Remedy = append(finding.Remedy, "for attachments that only cniscope saw: free the addresses that "+
+			"leaked-leases names, and delete interfaces and rules that contain the sandbox's ID, or restart the node")
 	}
 	return append(found, finding), nil
 }
@@ -152,21 +152,20 @@ func saysAttachment(l leak.Look, a leak.Attachment) string {
 		line += ", before the node was restarted"
 	}
 	if a.Failed {
-		line += "; the ADD failed, and nothing was undone"
+		line += "; the ADD failed and was not undone"
 	}
 	if a.Tried > 0 {
 		line += fact.Sayf("; DEL failed %d times, the last time: %s", a.Tried, a.Says)
 	}
 	if a.File == "" {
-		line += "; cniscope saw the ADD"
+		line += "; only cniscope saw the ADD"
 	}
 	return line
 }
 
 func (s Stuck) evidence() (said []string) {
 	for _, a := range s.Attachments {
-		said = append(said, fact.Sayf("sandbox %s of pod %s: no plugin runs; libcni's cache of its ADD: %s", a.ContainerID,
-			podOf(a), a.File))
+		said = append(said, fact.Sayf("sandbox %s of pod %s: libcni's cache of its ADD is %s", a.ContainerID, podOf(a), a.File))
 	}
 	return fact.Cap(said)
 }
@@ -234,16 +233,16 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	finding.Evidence = fact.Cap(finding.Evidence)
 	if old > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("leased before the node's restart at %s, and never "+
-			"released since: %d", stamp(l.Boot), old))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s from before the node's restart at %s",
+			text.Count(old, "lease"), stamp(l.Boot)))
 	}
 	if cached > 0 {
-		finding.Remedy = append(finding.Remedy, fact.Sayf("run the command under leaked-networks, which also "+
-			"releases %d of %d", cached, len(leaked)))
+		finding.Remedy = append(finding.Remedy, fact.Sayf("for %d of %d: run the command under leaked-networks, which also "+
+			"frees the address", cached, len(leaked)))
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,
-			" ")+" # frees the addresses: host-local has no other record")
+			" ")+" # frees the address: host-local has no other record of it")
 	}
 	return finding
 }

@@ -16,12 +16,12 @@ func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{
 			Level:   Warning,
-			Summary: "the clock is not synchronized: traces of several nodes do not line up, and certificates may seem invalid",
+			Summary: "the clock is not synchronized: times of different nodes do not match, and certificates may seem invalid",
 			Evidence: []string{
 				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
 				"the clock shows " + f.Now.UTC().Format(time.RFC3339),
 			},
-			Remedy: []string{"systemctl enable --now chrony, or systemd-timesyncd; then check with timedatectl"},
+			Remedy: []string{"systemctl enable --now chrony (or systemd-timesyncd); then check with timedatectl"},
 		}}, nil
 	}
 	return nil, nil
@@ -43,7 +43,7 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},
 		Remedy: []string{
 			"systemctl status kubelet; journalctl -u kubelet -e",
-			"if kubelet serves healthz elsewhere, run doctor with --kubelet HOST:PORT",
+			"if kubelet serves healthz at another address, run doctor with --kubelet HOST:PORT",
 		},
 	}}, nil
 }
@@ -56,14 +56,15 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 	case d.Err+d.Said == "":
 		return nil, nil
 	}
-	said, remedy := "it does not answer: ", []string{
+	said, remedy := "the DNS server does not answer: ", []string{
 		"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; read the log of a pod that is not ready",
 		"if these pods are ready, " + see(f, "let the node's firewall pass packets to pods", "service-proxies",
 			"service-rules", "forwarding"),
 	}
 	if d.Said != "" {
-		said, remedy = "it answers with an error: ", []string{
-			"compare kubelet's clusterDomain with the zone in CoreDNS's Corefile",
+		said, remedy = "the DNS server answers with an error: ", []string{
+			"compare clusterDomain in kubelet's configuration (kubeadm: /var/lib/kubelet/config.yaml) with the zone in " +
+				"CoreDNS's Corefile: kubectl -n kube-system get configmap coredns -o yaml",
 			"read the server's log: kubectl -n kube-system logs -l k8s-app=kube-dns --tail=100",
 		}
 	}
@@ -115,5 +116,5 @@ func remedyForEndpoint(err error) string {
 		return "start the Collector or the backend, or let this node through the firewall; until then traces wait in " +
 			"memory, or in [export.spool]"
 	}
-	return "read the log of the endpoint, which rejects the span"
+	return "read the endpoint's log for the reason"
 }

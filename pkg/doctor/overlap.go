@@ -11,7 +11,7 @@ import (
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("no loaded network names a pod subnet, nor does kube-proxy or the controller manager")
+		return nil, notApplicable("loaded networks, kube-proxy and the controller manager name no pod subnet")
 	}
 	var bridges []string
 	for _, l := range f.CRI.Value.Loaded {
@@ -28,9 +28,11 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 			Level:    Warning,
 			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
 			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
-			Remedy: []string{"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr (a new " +
-				"cluster: kubeadm init --pod-network-cidr); existing pods keep their addresses until they are " +
-				"created again"},
+			Remedy: []string{
+				"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr; in a new cluster: " +
+					"kubeadm init --pod-network-cidr",
+				"then recreate the pods; until then they keep their addresses",
+			},
 		})
 	}
 	for _, pod := range pods {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -27,25 +26,23 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 		if wrong == "" {
 			continue
 		}
-		what := "writes the CNI directories"
-		switch {
-		case c.Proxy:
-			what = "is kube-proxy"
-		case len(c.Mounts) == 0:
-			what = "belongs to " + c.Owner
-		}
 		finding := Finding{
 			Level:    Problem,
-			Summary:  fact.Sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
-			Evidence: []string{evidenceOf(c)},
+			Summary:  fact.Sayf("container %s of pod %s/%s %s", c.Name, c.Namespace, c.Pod, wrong),
+			Evidence: []string{"CRI state: " + evidenceOf(c)},
 			Remedy:   []string{fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
 		}
 		finding.Evidence = append(finding.Evidence, lastLine(c.LastLine)...)
 		if known := judge.KnownRemedy(c.Name, c.LastLine); known != "" {
 			finding.Remedy = append([]string{known}, finding.Remedy...)
 		}
-		if len(c.Mounts) > 0 {
-			finding.Evidence = append(finding.Evidence, "it mounts "+fact.List(c.Mounts))
+		switch {
+		case c.Proxy:
+			finding.Evidence = append(finding.Evidence, "this container is kube-proxy")
+		case len(c.Mounts) > 0:
+			finding.Evidence = append(finding.Evidence, "this container writes CNI directories: it mounts "+fact.List(c.Mounts))
+		default:
+			finding.Evidence = append(finding.Evidence, "this container belongs to "+c.Owner)
 		}
 		found = append(found, finding)
 	}
@@ -69,21 +66,22 @@ func troubleOf(c fact.Container, now time.Time) string {
 		return ""
 	}
 	if c.Restarts >= restartsMany && now.Sub(c.Started) < restartsLately {
-		return fact.Sayf("runs again after %d restarts, since %s", c.Restarts, now.Sub(c.Started).Round(time.Second).String())
+		return fact.Sayf("has restarted %d times, the last time %s ago", c.Restarts,
+			now.Sub(c.Started).Round(time.Second).String())
 	}
 	return ""
 }
 
 func evidenceOf(c fact.Container) string {
-	parts := []string{"CRI: " + c.State}
+	said := c.State
 	if c.State == "exited" {
-		parts = append(parts, fact.Sayf("exit code %d", int(c.ExitCode)))
-		if c.Reason != "" {
-			parts = append(parts, "reason "+fact.Clean(c.Reason))
+		said += fact.Sayf(" with code %d", int(c.ExitCode))
+		if c.Reason != "" && c.Reason != "Error" {
+			said += fact.Sayf(" (%s)", c.Reason)
 		}
-		parts = append(parts, "at "+stamp(c.Finished))
+		said += " at " + stamp(c.Finished)
 	} else if !c.Started.IsZero() {
-		parts = append(parts, "since "+stamp(c.Started))
+		said += " since " + stamp(c.Started)
 	}
-	return strings.Join(append(parts, text.Count(c.Restarts, "restart")), ", ")
+	return said + ", " + text.Count(c.Restarts, "restart")
 }

@@ -32,7 +32,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 			"in this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
 			"then delete kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
 				"kubectl -n kube-system delete configmap kube-proxy",
-			"then remove kube-proxy's rules on each node, by one of these commands",
+			"then remove kube-proxy's rules on each node, with one of these commands",
 		}, removeRules()...),
 	}}, nil
 }
@@ -60,7 +60,7 @@ func unserved(f *fact.Facts) []Finding {
 				Level: Problem,
 				Summary: fact.Sayf("no service proxy runs here, and %s of pod %s/%s asks the API server at the Service address %s",
 					c.Name, c.Namespace, c.Pod, named[0]),
-				Evidence: []string{"its line: " + fact.Clean(line), "the pods' DNS server has the Service address " + dns.String()},
+				Evidence: []string{"its log line: " + fact.Clean(line), "the pods' DNS server has the Service address " + dns.String()},
 				Remedy: []string{"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and " +
 					"k8sServicePort in Cilium's Helm values to the API server's own address"},
 			}}
@@ -189,15 +189,15 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	var evidence []string
 	for table, chains := range byTable {
 		slices.Sort(chains)
-		evidence = append(evidence, fact.Sayf("%s: %s, as %s", table, text.Count(len(chains), "chain"), fact.List(chains)))
+		evidence = append(evidence, fact.Sayf("%s: %s, such as %s", table, text.Count(len(chains), "chain"), fact.List(chains)))
 	}
 	slices.Sort(evidence)
 	if ipvs {
 		evidence = append(evidence, "the interface kube-ipvs0")
 	}
 	return []Finding{{
-		Level: Warning, Summary: "kube-proxy is gone, but its rules remain and route services to old endpoints",
-		Evidence: append(evidence, "there is no process and no container kube-proxy"),
+		Level: Warning, Summary: "kube-proxy is gone, but its rules remain and send packets for Services to old endpoints",
+		Evidence: append(evidence, "kube-proxy runs neither as a process nor in a container"),
 		Remedy:   removeRules(),
 	}}, nil
 }

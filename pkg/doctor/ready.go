@@ -14,7 +14,8 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 		return nil, nil
 	}
 	_, step, remedy := missingStep(f)
-	said := []string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}
+	said := []string{strings.TrimSuffix(fact.Sayf("%s reports NetworkReady=false: %s", f.Runtime.Value.Called(),
+		f.CRI.Value.NetworkReason), ": ")}
 	if see(f, "", "cni-folder") == "" {
 		said = append(said, loadError(f)...)
 	}
@@ -69,7 +70,7 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case f.CRI.Err != nil:
 		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
 	case f.Folder.Err != nil:
-		return event.LackFolder, fact.Sayf("the CNI directory cannot be read: %s", f.Folder.Err), []string{"run it as root"}
+		return event.LackFolder, fact.Sayf("the CNI directory cannot be read: %s", f.Folder.Err), []string{"run doctor as root"}
 	case d.Missing:
 		return event.LackFolder, fact.Sayf("there is no CNI directory %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
@@ -85,13 +86,13 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
 		step = fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded))
 		return event.LackConfiguration, step, []string{fact.Sayf(
-			"put as many configurations into %s, or lower max_conf_num of containerd's CRI plugin", d.Dir)}
+			"add the missing CNI configurations to %s, or lower max_conf_num of containerd's CRI plugin", d.Dir)}
 	case len(unknown) > 0:
 		return event.LackPlugin, unknown[0].Summary, []string{"see cni-version"}
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
-		[]string{see(f, "start the CNI's agent: kubectl -n kube-system get pods -o wide", "cni-agent", "network-pods")}
+		[]string{see(f, "find the CNI's agent and start it: kubectl -n kube-system get pods -o wide", "cni-agent", "network-pods")}
 }
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
@@ -104,17 +105,19 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	switch {
 	case len(d.Elsewhere) > 0:
 		other := filepath.Dir(d.Elsewhere[0])
-		move := fact.Sayf("if this cluster's CNI wrote %s, have it write into %s (Cilium: cni.confPath; most others: a "+
-			"hostPath of the DaemonSet), or set the runtime's conf_dir to %s and restart the runtime",
-			d.Elsewhere[0], d.Dir, other)
+		move := []string{
+			fact.Sayf("if this cluster's CNI wrote %s, make it write into %s (Cilium: cni.confPath; most others: a "+
+				"hostPath of the DaemonSet)", d.Elsewhere[0], d.Dir),
+			fact.Sayf("or set the runtime's conf_dir to %s and restart the runtime", other),
+		}
 		if failed {
-			return step + fact.Sayf("; %s contains a CNI configuration", other), append(remedy, move)
+			return step + fact.Sayf("; %s contains a CNI configuration", other), append(remedy, move...)
 		}
 		if len(names) == 0 {
 			remedy = []string{"otherwise install the cluster's CNI"}
 		}
-		step = fact.Sayf("%s, which %s reads, has no CNI configuration, but %s has", d.Dir, f.Runtime.Value.Called(), other)
-		return step, append([]string{move}, remedy...)
+		step = fact.Sayf("%s reads %s, but the CNI configuration is in %s", f.Runtime.Value.Called(), d.Dir, other)
+		return step, append(move, remedy...)
 	case len(names) > 0:
 		return step, remedy
 	case f.Containers.Err != nil:

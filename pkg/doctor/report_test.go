@@ -81,7 +81,7 @@ func TestACheckThatDecidesNothingIsNotCalledHealthy(t *testing.T) {
 		{empty, "cni-binaries", NotApplicable, "see cni-folder"},
 		{empty, "cni-loaded", NotApplicable, "see cni-folder"},
 		{empty, "cni-order", NotApplicable, "see cni-folder"},
-		{agentless, "cni-agent", NotApplicable, "no loaded network"},
+		{agentless, "cni-agent", NotApplicable, "of a loaded network"},
 		{blocked, "cni-order", NotApplicable, "see cni-folder"},
 		{down, "nri", Unchecked, fact.ErrSilent.Error()}, // its socket outlives the runtime
 	} {

@@ -22,7 +22,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		case fact.Unasked(err):
 			return nil, err
 		case r.Hidden != "":
-			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its directory "+
+			return nil, fmt.Errorf("the node's runtime socket %s is not in this container: mount its directory "+
 				"read-only at the same path, or run cniscope doctor on the node", r.Hidden)
 		case f.Contained && errors.Is(err, fs.ErrNotExist):
 			return nil, fmt.Errorf("this container has no runtime socket at %s: mount its directory from the node "+
@@ -33,8 +33,8 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
 			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy: []string{r.Status() + "; " + r.Journal(), fact.Sayf("if %s listens at another socket, set "+
-				"[runtime] socket to its path", r.Called())},
+			Remedy: []string{r.Status() + "; " + r.Journal(), fact.Sayf("if %s listens at another socket, set %s to its path",
+				r.Called(), socketOption)},
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			finding.Evidence = append(finding.Evidence,
@@ -68,6 +68,8 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
+const socketOption = "[runtime] socket in cniscope.toml"
+
 func noRuntime() Finding {
 	return Finding{
 		Level: Problem, Summary: "no container runtime found on this node",
@@ -75,8 +77,8 @@ func noRuntime() Finding {
 			"none of these sockets exists: " + fact.List(runtime.Sockets()),
 			"the usual directories contain no program of a container runtime",
 		},
-		Remedy: []string{"install a container runtime; if a runtime listens elsewhere, set [runtime] socket " +
-			"to its path"},
+		Remedy: []string{"install a container runtime", "if a runtime listens at another socket, set " + socketOption +
+			" to its path"},
 	}
 }
 
@@ -90,7 +92,7 @@ func otherRuntimes(f *fact.Facts) []Finding {
 		Summary: fact.Sayf("this node has sockets of several container runtimes: doctor examined %s at %s", r.Called(),
 			f.Options.Address),
 		Evidence: []string{"other sockets: " + fact.List(r.Others)},
-		Remedy:   []string{"if kubelet uses another of these sockets, set [runtime] socket to its path"},
+		Remedy:   []string{"if kubelet uses another of these sockets, set " + socketOption + " to its path"},
 	}}
 }
 
@@ -153,7 +155,7 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 			r.Restart(),
 		}, fact.Sayf("%s; 1.7 has NRI off by default", r.String())
 	case r.CRIO():
-		return []string{"a file in /etc/crio/crio.conf.d with [crio.nri] enable_nri = true", r.Restart()},
+		return []string{"write a file into /etc/crio/crio.conf.d with [crio.nri] enable_nri = true", r.Restart()},
 			fact.Sayf("%s; before 1.30 it has NRI off by default", r.String())
 	}
 	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
@@ -161,7 +163,7 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 
 func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if f.Options.NRISocket == "" {
-		return nil, notApplicable("cniscope's options leave NRI alone ([nri] enabled = false)")
+		return nil, notApplicable("cniscope.toml turns NRI off ([nri] enabled = false)")
 	}
 	if f.NRI.Err != nil {
 		return nil, f.NRI.Err
@@ -179,16 +181,16 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	case !n.Socket:
 		return []Finding{{
 			Level:    Warning,
-			Summary:  fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
+			Summary:  fact.Sayf("%s's NRI is off: spans lack pod labels, pod addresses and the sandbox's start", r.Called()),
 			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
-			Remedy:   append(enable, "if NRI has another socket, set [nri] socket to its path"),
+			Remedy:   append(enable, "if NRI has another socket, set [nri] socket in cniscope.toml to its path"),
 		}}, nil
 	case n.Sure && !n.Listening && f.CRI.Err != nil:
 		return nil, fact.ErrSilent
 	case n.Sure && !n.Listening:
 		return []Finding{{
 			Level: Warning, Summary: fact.Sayf("no process listens on %s's NRI socket", r.Called()),
-			Evidence: []string{fact.Sayf("%s is there, left behind by an earlier %s", f.Options.NRISocket, r.Called())},
+			Evidence: []string{fact.Sayf("an earlier %s left %s behind", r.Called(), f.Options.NRISocket)},
 			Remedy:   enable,
 		}}, nil
 	}
@@ -209,7 +211,8 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 			Evidence: []string{fact.Sayf("according to cniscope %s, process %d", s.Version, s.PID)},
 			Remedy: []string{
 				"read cniscope's log: journalctl -u cniscope -e",
-				fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket),
+				fact.Sayf("if the NRI socket of %s is not %s, set [nri] socket in cniscope.toml to its path", r.Called(),
+					f.Options.NRISocket),
 			},
 		}}, nil
 	}

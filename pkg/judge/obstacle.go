@@ -13,12 +13,12 @@ import (
 
 // Obstacle returns a clause, and the fix if it is certain.
 func Obstacle(o event.Obstacle) (says, remedy string) {
-	const again, persist = "delete the pod, so that the ADD of a new one sets it", "; set it in /etc/sysctl.d, too"
+	const again, persist = "delete the pod, so that the ADD of a new one sets it", "; set it also in /etc/sysctl.d"
 	says = o.Name + ", which the pod's ADD set, is gone"
 	switch o.Kind {
 	case event.ObstacleSwitch:
 		return o.Name + " is 0", "sysctl -w " + text.Shell(o.Name+"=1") + persist +
-			"; grep -rs forward /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d shows what resets it"
+			"; to find what resets it: grep -rs forward /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d"
 	case event.ObstacleTable:
 		return fmt.Sprintf("the kernel's table of %s is full: %d of %d entries", o.Name, o.Used, o.Limit),
 			"sysctl -w " + text.Shell(fmt.Sprintf("%s=%d", o.Option, 2*o.Limit)) + persist
@@ -171,7 +171,7 @@ func dropKinds() []dropKind {
 		{
 			cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
 			remedy: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv6.neigh.default.gc_thresh3=8192; " +
-				"set both in /etc/sysctl.d, too",
+				"set both also in /etc/sysctl.d",
 		},
 		{
 			cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",

@@ -34,7 +34,7 @@ func TestSeed(t *testing.T) {
 	harness.Eventually(t, func() error { return harness.Contains(waits.said(), "10.96.0.1") })
 
 	n.finds("network-ready", "cni plugin not initialized", "cilium-m4c9z", "10.96.0.1")
-	n.finds("network-pods", "container kube-proxy of pod kube-system/kube-proxy-7xk2p", "3 restarts", "its last line: ")
+	n.finds("network-pods", "container kube-proxy of pod kube-system/kube-proxy-7xk2p", "3 restarts", "its last log line: ")
 	n.finds("service-proxies", "two service proxies", "kubectl -n kube-system delete daemonset kube-proxy", "k8sServiceHost")
 
 	// The remedy: without kube-proxy, with k8sServiceHost and k8sServicePort.

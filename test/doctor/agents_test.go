@@ -29,7 +29,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 
 	pid := strconv.Itoa(agent.Process.Pid)
 	harness.Check(t, agent.Process.Signal(syscall.SIGSTOP))
-	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "and is stopped", "its last line: serving", "kill -CONT "+pid)
+	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "and is stopped", "its last log line: serving", "kill -CONT "+pid)
 	a.run("kill", "-CONT", pid) // as the remedy says
 	a.silent("cni-agent")
 
@@ -50,7 +50,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 3}, Command: shell("echo no route to the API server; exit 1"),
 		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
 	})
-	a.finds("cni-agent", doctor.Problem, "container agent of pod kube-system/asker-x7k2p: CRI: exited, exit code 1", "its last line: no route to the API server",
+	a.finds("cni-agent", doctor.Problem, "container agent of pod kube-system/asker-x7k2p: exited with code 1", "its last log line: no route to the API server",
 		"kubectl -n kube-system logs asker-x7k2p -c agent", "delete pod asker-x7k2p")
 
 	a.serve()
@@ -68,7 +68,7 @@ func TestAnAgentThatStartsAgain(t *testing.T) {
 		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 1}, Command: shell("sleep 600"), LogPath: "agent/1.log",
 		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
 	})
-	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last line of the attempt before: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
+	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last log line before its restart: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
 }
 
 // The running cniscope has seen the connection of a plugin that doctor does not know.

@@ -40,7 +40,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 		}()
 		harness.Until(n, "the call is found", func() bool { return len(of(n.examine(), "calls")) > 0 })
 		if running {
-			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "the plugin is stuck", "it runs sleep", "nanosleep")
+			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "plugin: stuck", "sleep (process ", "nanosleep")
 		} else {
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 			// containerd applies a change of the directory after the call, and blocks CRI until then.

@@ -44,8 +44,8 @@ func TestAConfigurationInAnotherFolder(t *testing.T) {
 	const usual = "/etc/cni/net.d"
 	n := newNode(t, rig.Options{Networks: []rig.Network{}, Covers: []string{usual}})
 	write(t, filepath.Join(n.rig.Covered(usual), "10-other.conflist"), other)
-	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "the runtime does not read "+usual+"/10-other.conflist")
-	f := n.finds("network-ready", doctor.Problem, ", but "+usual+" has", "have it write into "+n.rig.CNIConfDir())
+	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "does not read: "+usual+"/10-other.conflist")
+	f := n.finds("network-ready", doctor.Problem, " but the CNI configuration is in "+usual, "make it write into "+n.rig.CNIConfDir())
 	if strings.HasPrefix(f.Remedy[0], "install") {
 		t.Error(f.Remedy)
 	}
@@ -54,7 +54,7 @@ func TestAConfigurationInAnotherFolder(t *testing.T) {
 func TestAnEmptyFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
-	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "10-calico.conflist.disabled", " ignores 2 files (it reads")
+	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "10-calico.conflist.disabled", "so it ignores ")
 	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container mounts that directory", "cni plugin not initialized")
 }
 
@@ -81,7 +81,7 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	aside := filepath.Join(n.rig.Dir(), "05-other.conflist")
 	write(t, aside, other)
 	harness.Check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
-	n.finds("cni-loaded", doctor.Warning, "the directory has: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
+	n.finds("cni-loaded", doctor.Warning, "the directory contains: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
 	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
 	n.run("sh", "-c", "touch "+reload+" && rm "+reload)
 	harness.Until(n, "everything is loaded", func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })

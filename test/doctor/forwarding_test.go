@@ -45,6 +45,6 @@ func TestANodeThatDoesNotForward(t *testing.T) {
 		s.inside("sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=0")
 		s.silent("forwarding")
 		s.inside("iptables-nft", "-t", "nat", "-N", "KUBE-SERVICES")
-		s.finds("forwarding", doctor.Warning, "Services may not answer", "net.bridge.bridge-nf-call-iptables=1")
+		s.finds("forwarding", doctor.Warning, "no answer from a Service", "net.bridge.bridge-nf-call-iptables=1")
 	}
 }

@@ -29,8 +29,8 @@ func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	n.container("shop", "crashes-but-no-business-of-ours", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "web"}, Command: shell("exit 3")})
 	n.silent("network-pods")
 	n.container("kube-system", "calico-node-x", writes("install-cni", `echo first; printf 'no \033[31mroute to the API server\n'; exit 7`, 4))
-	f := n.finds("network-pods", doctor.Problem, "install-cni of pod kube-system/calico-node-x, which writes the CNI directories",
-		"exit code 7", "4 restarts", "its last line: no route to the API server", n.rig.CNIConfDir(), "kubectl -n kube-system logs calico-node-x -c install-cni --previous")
+	f := n.finds("network-pods", doctor.Problem, "install-cni of pod kube-system/calico-node-x fails again and again", "writes CNI directories",
+		"exit code 7", "4 restarts", "its last log line: no route to the API server", n.rig.CNIConfDir(), "kubectl -n kube-system logs calico-node-x -c install-cni --previous")
 	if strings.Contains(strings.Join(f.Evidence, ""), "\x1b") {
 		t.Error("a control character got through")
 	}
@@ -59,7 +59,7 @@ func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
 	n.container("kube-system", "cilium-x7k2p", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "config", Attempt: 7}, Command: shell("echo Unable to contact k8s api-server; exit 1"),
 	})
-	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p, which belongs to Cilium", "7 restarts", "its last line: Unable to contact k8s api-server")
+	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p, which belongs to Cilium", "7 restarts", "its last log line: Unable to contact k8s api-server")
 	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (config: exited)")
 }
 
@@ -73,7 +73,7 @@ func TestAnAgentThatRefusesTheNode(t *testing.T) {
 	n.finds("network-pods", doctor.Problem, "container calico-node of pod kube-system/calico-node-a", "is set to 'loose'", "sysctl -w net.ipv4.conf.all.rp_filter=1", "FELIX_IGNORELOOSERPF=true")
 	twin := newNode(t, rig.Options{Networks: []rig.Network{}})
 	twin.container("kube-system", "calico-node-b", says("read net.ipv4.conf.all.rp_filter: permission denied"))
-	if f := twin.finds("network-pods", doctor.Problem, "its last line: read net.ipv4.conf.all.rp_filter"); strings.Contains(strings.Join(f.Remedy, ""), "sysctl") {
+	if f := twin.finds("network-pods", doctor.Problem, "its last log line: read net.ipv4.conf.all.rp_filter"); strings.Contains(strings.Join(f.Remedy, ""), "sysctl") {
 		t.Errorf("%q", f.Remedy)
 	}
 }
