@@ -150,7 +150,7 @@ func arguments(c *cobra.Command, args []string, err error) error {
 	got := fmt.Sprintf("%d arguments", len(args))
 	switch len(args) {
 	case 0:
-		got = "none"
+		return Usagef("%s needs an argument: %s %s", c.Name(), c.CommandPath(), takes)
 	case 1:
 		got = fmt.Sprintf("%q", args[0])
 	}

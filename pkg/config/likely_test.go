@@ -9,7 +9,7 @@ import (
 func TestLikelyMistakes(t *testing.T) {
 	const otlp = "[export.otlp]\n"
 	for text, want := range map[string]string{
-		otlp + `endpoint = "tempo"`:                                 `2:1: export.otlp.endpoint: "tempo" is not a host and a port; write "http://tempo:4317", if`,
+		otlp + `endpoint = "tempo"`:                                 `2:1: export.otlp.endpoint: "tempo" is not a host and a port; write "http://tempo:4317" (the usual port)`,
 		otlp + `endpoint = "http://tempo:"`:                         `"" is not a port`,
 		otlp + `endpoint = "http:///v1/traces"`:                     `is not a host and a port`,
 		otlp + `endpoint = "grpc://tempo:4317"`:                     `"grpc://" is not supported; write "http://tempo:4317"`,
@@ -69,11 +69,11 @@ func refused(t *testing.T, base Options, text, want string) {
 // They may be intended.
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for text, want := range map[string]string{
-		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is usually that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive; write "http://tempo-distributor:4318/v1/traces", if the port is the usual one`,
+		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is usually that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive; write "http://tempo-distributor:4318/v1/traces" (the usual port)`,
 		"[export.otlp]\nendpoint = \"https://[2001:db8::1]:04318\"\n":                    `write "https://[2001:db8::1]:4318/v1/traces"`,
 		"[export.otlp]\nendpoint = \"tempo:4318\"\n":                                     `write "http://tempo:4318/v1/traces"`,
 		"[export.otlp]\nendpoint = \"http://tempo:4318/v1/traces\"\n":                    ``,
-		"[export.otlp]\nendpoint = \"http://tempo:4317/v1/traces\"\n":                    `port 4317 is usually that of OTLP over gRPC, and cniscope speaks OTLP over HTTP, since its endpoint has a path: no span would arrive; write "http://tempo:4317", if`,
+		"[export.otlp]\nendpoint = \"http://tempo:4317/v1/traces\"\n":                    `port 4317 is usually that of OTLP over gRPC, and cniscope speaks OTLP over HTTP, since its endpoint has a path: no span would arrive; write "http://tempo:4317" (the usual port)`,
 		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
 		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
 		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,

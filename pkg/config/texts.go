@@ -134,7 +134,7 @@ func likely(address string) string {
 		return "write " + quote(scheme+rest)
 	}
 	if strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" && rest != "" {
-		return "write " + quote(scheme+rest+":4317") + ", if the port is the usual one"
+		return "write " + quote(scheme+rest+":4317") + " (the usual port)"
 	}
 	return endpointRemedy
 }
@@ -189,7 +189,7 @@ func WrongPort(endpoint string) (what, remedy string) {
 	}
 	what = "port %d is usually that of %s, and cniscope speaks OTLP over %s: no span would arrive"
 	return fmt.Sprintf(what, n, spoken, speaks),
-		"write " + quote(like) + ", if the port is the usual one"
+		"write " + quote(like) + " (the usual port)"
 }
 
 const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`

@@ -54,6 +54,8 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 			return parseVersion(r.Version, c.address())
 		case err == nil:
 			silent = c.address() + " belongs to " + r.Name + "; " + silent
+		case strings.Contains(err.Error(), c.address()):
+			silent = err.Error() + "; " + silent
 		default:
 			silent = c.address() + ": " + err.Error() + "; " + silent
 		}

@@ -97,7 +97,7 @@ func (r *Reader) readHeader() error {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(r.lines.Bytes(), &is); err != nil || is.Format != format || is.Version < 1 {
-		return fmt.Errorf("%w: its first line is not a recording's header; %s", ErrNotRecording, remedy)
+		return fmt.Errorf("%w: it does not begin with a recording's header; %s", ErrNotRecording, remedy)
 	}
 	if is.Version > Version {
 		return fmt.Errorf("%w: it has version %d and this cniscope reads up to %d: read it with a newer one",

@@ -154,7 +154,7 @@ func Duration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(rest)
 	if err != nil || sum > 0 && d < 0 {
-		return 0, errors.New("want a number with ms, s, m, h, d or w, such as 90m")
+		return 0, errors.New("want a number with a unit (ms, s, m, h, d or w), such as 90m")
 	}
 	return sum + d, nil
 }

@@ -21,7 +21,7 @@ const (
 	serviceKind = "unit"
 	serviceName = "cniscope.service"
 
-	notInstalled = "cniscope is not installed, neither by cniscope install nor by a package; run cniscope install"
+	notInstalled = "cniscope is not installed; run cniscope install, or install its package"
 )
 
 func installed(ctx context.Context, root string, file optionsFile) (*install.Status, error) {

@@ -139,7 +139,7 @@ func (o showOptions) checkLast(args []string, set func(flag string) bool) error 
 	case len(args) == 1 && set("since"):
 		return command.Usagef("show needs either a recording FILE or --since, not both")
 	case len(args) == 0 && !set("since"):
-		return command.Usagef("show needs a recording: give a FILE, or --since 1h to read this node's spool")
+		return command.Usagef("show needs a recording: give a FILE, or --since 1h for the traces on this node's disk (spool)")
 	case !set("since") && set("spool"):
 		return command.Usagef("--spool needs --since, such as --since 1h")
 	case set("since") && o.last <= 0:

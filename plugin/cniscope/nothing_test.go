@@ -37,7 +37,7 @@ func TestWhereThereIsNothingToShow(t *testing.T) {
 		none + " --html":                          {0, "there is no CNI call in this recording", "No CNI call was recorded"},
 		none + " --max-call 1s":                   {2, "there is no call to compare with the limits", ""},
 		empty:                                     {1, "it is empty; make a recording with `cniscope record FILE`", ""},
-		other:                                     {1, "its first line is not a recording's header", ""},
+		other:                                     {1, "it does not begin with a recording's header", ""},
 		half:                                      {3, "the recording ends within a line (its writer was killed, or the copy is incomplete); only complete lines were read\n", "6 calls of 2 pods"},
 		filepath.Join(dir, "nowhere"):             {1, "no such file", ""},
 		threePods + " --html --pod web-0":         {0, "", "CNI DEL"},
