@@ -123,7 +123,7 @@ func native(command string) string {
 	case command == "sysctl":
 		return "a write below /proc/sys"
 	case isPowerShell(command):
-		return "HCN (hcsshim)"
+		return "the HCN API (hcsshim)"
 	}
 	return ""
 }

@@ -165,7 +165,7 @@ func (e *evidence) unconfirmed(p *program) string {
 	if n == 0 || p.candidate {
 		return ""
 	}
-	return "; " + text.Count(n, "more run", "more runs") + " unconfirmed"
+	return "; " + text.Count(n, "more run is", "more runs are") + " unconfirmed"
 }
 
 func (a *actor) subject(via string) string {

@@ -22,14 +22,14 @@ import (
 func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a := newAsker(t, true)
 	asks := "plugin asker of network \"" + a.rig.Networks()[0].Name + "\" asks its agent at " + a.socket
-	a.finds("cni-agent", doctor.Problem, asks, "there is no such socket", "socket in its configuration", "NetworkReady=true", "no process and no container")
+	a.finds("cni-agent", doctor.Problem, asks, "there is no such socket", "in the CNI configuration (socket)", "NetworkReady=true", "no process and no container")
 
 	agent := a.serve()
 	a.silent("cni-agent")
 
 	pid := strconv.Itoa(agent.Process.Pid)
 	harness.Check(t, agent.Process.Signal(syscall.SIGSTOP))
-	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "and is stopped", "its last log line: serving", "kill -CONT "+pid)
+	a.finds("cni-agent", doctor.Problem, asks, "process "+pid+" (askerd)", "is stopped", "and is stopped", "its last log line: serving", "kill -CONT "+pid)
 	a.run("kill", "-CONT", pid) // as the remedy says
 	a.silent("cni-agent")
 
@@ -38,7 +38,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	t.Cleanup(func() { harness.Check(t, os.Remove(group)) })
 	write(t, filepath.Join(group, "cgroup.procs"), pid)
 	write(t, filepath.Join(group, "cgroup.freeze"), "1")
-	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is frozen by its cgroup", "echo 0 > "+group+"/cgroup.freeze")
+	a.finds("cni-agent", doctor.Problem, asks, "process "+pid+" (askerd)", "is frozen by its cgroup", "echo 0 > "+group+"/cgroup.freeze")
 	a.run("sh", "-c", "echo 0 > "+group+"/cgroup.freeze")
 	a.silent("cni-agent")
 
@@ -93,19 +93,19 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 		_, _ = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}) // ends by itself, with or without an error
 	}()
 	harness.Until(a, "the agent is named", func() bool { return len(of(a.examine(), "cni-agent")) > 0 })
-	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "it accepts connections, but does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for it", "process "+strconv.Itoa(agent.Process.Pid))
+	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "the agent accepts connections, but does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for the agent", "process "+strconv.Itoa(agent.Process.Pid))
 	harness.Check(t, os.Remove(a.mute))
 	<-done
 	harness.Until(a, "it answers again", func() bool { return len(of(a.examine(), "cni-agent")) == 0 })
 
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
-	a.finds("cni-agent", doctor.Warning, "no process listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start the plugin's agent again (last seen: askerd)")
+	a.finds("cni-agent", doctor.Warning, "no process listens there", "cniscope last saw an answer at ", "from askerd, process "+strconv.Itoa(agent.Process.Pid), "start the plugin's agent again (last seen: askerd)")
 	if _, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-2"}); err == nil {
 		t.Fatal("a pod got a network from nobody")
 	}
 	harness.Until(a, "the failure is known", func() bool { return len(of(a.examine(), "failed-calls")) > 0 })
-	a.finds("cni-agent", doctor.Problem, "no process listens there", "1 call failed there since")
+	a.finds("cni-agent", doctor.Problem, "no process listens there", "1 call fail there since")
 	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network \""+a.rig.Networks()[0].Name+"\"", "pod shop/web-2, plugin asker")
 
 	a.serve()

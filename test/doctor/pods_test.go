@@ -59,7 +59,7 @@ func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
 	n.container("kube-system", "cilium-x7k2p", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "config", Attempt: 7}, Command: shell("echo Unable to contact k8s api-server; exit 1"),
 	})
-	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p, which belongs to Cilium", "7 restarts", "its last log line: Unable to contact k8s api-server")
+	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p fails again and again", "belongs to Cilium", "7 restarts", "its last log line: Unable to contact k8s api-server")
 	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (config: exited)")
 }
 

@@ -40,9 +40,9 @@ func (a Asked) From() string {
 	case a.Seen:
 		return "a running cniscope saw an agent answer there"
 	case a.Key != "":
-		return Sayf("the address is from %s in the CNI configuration", a.Key)
+		return Sayf("this address is in the CNI configuration (%s)", a.Key)
 	}
-	return Sayf("the address is the default of %s", a.Plugin)
+	return Sayf("this address is the default of %s", a.Plugin)
 }
 
 // Reach is the result of looking for an agent.
