@@ -183,7 +183,7 @@ func (a *actor) circumstances(via string) (said string) {
 		said = ", while plugin " + a.plugin + " waited"
 	}
 	if len(a.stack) > 0 {
-		said += ", from " + model.CallPath(a.stack)
+		said += "; caller: " + model.CallPath(a.stack)
 	}
 	return said
 }

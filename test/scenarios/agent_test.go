@@ -102,8 +102,8 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 			same := s.replayed()
 			call := s.add(rig.PodOptions{}, false)
 			same(call)
-			says := `^2\.\d+s of 5\.?\d*s: agentd at .+ ran Get-NetAdapter, which ran sleep, while plugin remote waited, ` +
-				`from configureContainerLink > getNetAdapter > run \(agentd_test\.go:\d+\); 1 more run is unconfirmed$`
+			says := `^2\.\d+s of 5\.?\d*s: agentd at .+ ran Get-NetAdapter, which ran sleep, while plugin remote waited; ` +
+				`caller: configureContainerLink > getNetAdapter > run \(agentd_test\.go:\d+\); 1 more run is unconfirmed$`
 			if v := call.Attrs["cniscope.verdict"]; !regexp.MustCompile(says).MatchString(v) {
 				t.Errorf("the verdict is %q", v)
 			}
