@@ -146,7 +146,7 @@ func serving(f *fact.Facts, a fact.Agent) (said []string) {
 		said = append(said, fact.Sayf("container %s of pod %s/%s: ", c.Name, c.Namespace, c.Pod)+evidenceOf(c))
 		said = append(said, lastLine(c.LastLine)...)
 		if c.LineBefore != "" {
-			said = append(said, "the last log line before its restart: "+fact.Clean(c.LineBefore))
+			said = append(said, "the last log line before the restart: "+fact.Clean(c.LineBefore))
 		}
 	}
 	if a.Process == nil {
@@ -215,8 +215,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 			a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
-		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (with --previous: before its restart); then "+
-			"recreate its pod: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+		do = append(do, fact.Sayf("read the log: kubectl -n %s logs %s -c %s (with --previous: before the restart); then "+
+			"recreate the pod: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]

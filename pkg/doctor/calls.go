@@ -41,7 +41,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				Evidence: append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs},
 					lockOf(f, int(c.PID))...),
 				Remedy: []string{
-					fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps names its agent", int(c.PID)),
+					fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows whether it waits "+
+						"for an agent", int(c.PID)),
 					fact.Sayf("if nothing else helps: kill %d; the runtime then retries", int(c.PID)),
 				},
 			})

@@ -176,7 +176,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-ready", "a writer that fails, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "calico-node-x", Name: "install-cni", State: "exited", ExitCode: 1, Restarts: 4, SandboxReady: true, Mounts: []string{"/etc/cni/net.d"}, LastLine: "no token"}}
-		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (install-cni: exited); /srv/cni contains a CNI configuration", "install-cni (exited) of pod kube-system/calico-node-x: no token", "see network-pods\nif this"}},
+		}, Problem, []string{"written into /etc/cni/net.d by calico-node-x (container install-cni: exited); /srv/cni contains a CNI configuration", "install-cni (exited) of pod kube-system/calico-node-x: no token", "see network-pods\nif this"}},
 		{"network-ready", "a writer that runs, and a configuration in another folder", func(f *fact.Facts) {
 			misplaced(f)
 			f.Containers.Value = []fact.Container{
@@ -191,7 +191,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"cni-binaries", "an uninstalled CNI, and a pod that waits for it", func(f *fact.Facts) {
 			f.Binaries.Value = []fact.Binary{{Name: "istio-cni", Network: "pods", Wrong: &event.Program{Name: "istio-cni", Fault: event.FaultAbsent}}}
 			f.Held.Value.Stopped = []leak.Attachment{{Network: "pods", ContainerID: "a"}, {Network: "other", ContainerID: "b"}}
-		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if the CNI was uninstalled"}},
+		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if its CNI was uninstalled"}},
 		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
 		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2

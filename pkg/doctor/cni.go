@@ -175,8 +175,8 @@ func remedyFor(f *fact.Facts, name string) string {
 		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
-	return see(f, "restart the CNI's pod", "network-pods") + fact.Sayf(": that pod installs %s into %s; if the CNI was "+
-		"uninstalled, remove %s from the CNI configuration", name, dir, name)
+	return see(f, fact.Sayf("restart the pod that installs %s into %s", name, dir), "network-pods") +
+		fact.Sayf("; if its CNI was uninstalled, remove %s from the CNI configuration", name)
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {

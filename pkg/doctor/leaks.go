@@ -66,8 +66,8 @@ func (s Stuck) Remedy() (commands []string) {
 			continue
 		}
 		networks = append(networks, a.Network)
-		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # restores the configuration from "+
-			"libcni's cache; if this CNI was uninstalled, remove the new file once the sandboxes are stopped",
+		commands = append(commands, fact.Sayf("jq -r '.config|@base64d' %s > %s/%s.conflist # restores the configuration "+
+			"from libcni's cache; if this CNI was uninstalled, remove the new file once the sandboxes are stopped",
 			a.File, s.dir, a.Network))
 	}
 	return commands
@@ -165,7 +165,8 @@ func saysAttachment(l leak.Look, a leak.Attachment) string {
 
 func (s Stuck) evidence() (said []string) {
 	for _, a := range s.Attachments {
-		said = append(said, fact.Sayf("sandbox %s of pod %s: libcni's cache of its ADD is %s", a.ContainerID, podOf(a), a.File))
+		said = append(said, fact.Sayf("sandbox %s of pod %s: libcni's cache of its ADD is %s", a.ContainerID, podOf(a),
+			a.File))
 	}
 	return fact.Cap(said)
 }

@@ -70,7 +70,8 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case f.CRI.Err != nil:
 		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
 	case f.Folder.Err != nil:
-		return event.LackFolder, fact.Sayf("the CNI directory cannot be read: %s", f.Folder.Err), []string{"run doctor as root"}
+		return event.LackFolder, fact.Sayf("the CNI directory cannot be read: %s", f.Folder.Err),
+			[]string{"run doctor as root"}
 	case d.Missing:
 		return event.LackFolder, fact.Sayf("there is no CNI directory %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
@@ -92,7 +93,8 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	}
 	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the plugins' STATUS reports that the network is not ready",
-		[]string{see(f, "find the CNI's agent and start it: kubectl -n kube-system get pods -o wide", "cni-agent", "network-pods")}
+		[]string{see(f, "find the CNI's agent and start it: kubectl -n kube-system get pods -o wide", "cni-agent",
+			"network-pods")}
 }
 
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
@@ -135,7 +137,7 @@ func expected(f *fact.Facts) (names, remedy []string, failed bool) {
 	}
 	var logs []string
 	for _, c := range writers(f) {
-		names = append(names, c.Pod+" ("+c.Name+": "+c.State+")")
+		names = append(names, c.Pod+" (container "+c.Name+": "+c.State+")")
 		logs = append(logs, fact.Sayf("read its log: kubectl -n %s logs %s -c %s", c.Namespace, c.Pod, c.Name))
 		failed = failed || troubleOf(c, f.Now) != ""
 	}

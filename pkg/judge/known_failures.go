@@ -711,13 +711,13 @@ func ofClusterNetworks() []KnownFailure {
 	return []KnownFailure{
 		{
 			"cilium-cni", `/cilium\.sock.*: (no such file or directory|connection refused)`,
-			"start cilium-agent on this node: kubectl -n kube-system describe pod -l k8s-app=cilium shows its state, kubectl logs --previous its last lines",
+			"start cilium-agent on this node: kubectl -n kube-system describe pod -l k8s-app=cilium shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name cilium-agent", "", "", "cilium/cilium#9322", `unable to connect to Cilium agent: failed to create cilium agent client after 30.000000 seconds timeout: Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory`,
 		},
 		{
 			"", `deletion queue directory \S+ has too many entries`,
 			"start cilium-agent on this node, which empties the queue when it starts: kubectl -n kube-system describe " +
-				"pod -l k8s-app=cilium shows its state, kubectl logs --previous its last lines",
+				"pod -l k8s-app=cilium shows its state, and kubectl logs --previous shows its last lines",
 			"ls /run/cilium/deleteQueue; crictl ps -a --name cilium-agent", "", "", "", "deletion queue directory " +
 				"/var/run/cilium/deleteQueue has too many entries; aborting",
 		},
@@ -770,7 +770,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `/var/lib/calico/nodename: no such file or directory`,
-			"start calico-node on this node, which writes the file: kubectl describe pod -A -l k8s-app=calico-node shows its state, kubectl logs -c of its init containers why",
+			"start calico-node on this node, which writes the file: kubectl describe pod -A -l k8s-app=calico-node shows its state, and kubectl logs -c of its init containers shows why",
 			"crictl ps -a --name calico-node", "", "", "projectcalico/calico#6309", "stat /var/lib/calico/nodename: no such file or directory: check that the calico/node container is running and has mounted /var/lib/calico/",
 		},
 		{
@@ -801,7 +801,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"antrea", `/antrea/cni\.sock.*: (no such file or directory|connection refused)`,
-			"start antrea-agent on this node: kubectl -n kube-system describe pod -l component=antrea-agent shows its state, kubectl logs --previous its last lines",
+			"start antrea-agent on this node: kubectl -n kube-system describe pod -l component=antrea-agent shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name antrea-agent", "", "", "antrea-io/antrea#832", `rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing dial unix /var/run/antrea/cni.sock: connect: no such file or directory"`,
 		},
 		{
@@ -812,7 +812,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"", `/subnet\.env: no such file or directory`,
-			"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, kubectl logs why it exited, such as a node without podCIDR",
+			"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, and kubectl logs shows why it exited, such as a node without podCIDR",
 			"crictl ps -a --name kube-flannel; ls -l /run/flannel", "", "", "flannel-io/flannel#2253", "loadFlannelSubnetEnv failed: open /run/flannel/subnet.env: no such file or directory",
 		},
 		{
@@ -846,7 +846,7 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"ovn-k8s-cni-overlay", `ovn-cni-server\.sock.*: (no such file or directory|connection refused)`,
-			"start ovnkube-node on this node: kubectl describe pod -A -l app=ovnkube-node shows its state, kubectl logs --previous its last lines",
+			"start ovnkube-node on this node: kubectl describe pod -A -l app=ovnkube-node shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name ovnkube", "", "", "", `failed to send CNI request: Post "http://dummy/": dial unix /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: connect: connection refused`,
 		},
 		{
@@ -865,17 +865,17 @@ func ofClusterNetworks() []KnownFailure {
 		},
 		{
 			"kube-ovn", `kube-ovn-daemon\.sock.*: (no such file or directory|connection refused)`,
-			"start kube-ovn-cni on this node: kubectl -n kube-system describe pod -l app=kube-ovn-cni shows its state, kubectl logs --previous its last lines",
+			"start kube-ovn-cni on this node: kubectl -n kube-system describe pod -l app=kube-ovn-cni shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name cni-server", "", "", "kubeovn/kube-ovn#5836", `Post "http://dummy/api/v1/add": dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory`,
 		},
 		{
 			"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused`,
-			"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net shows its state, kubectl logs --previous its last lines",
+			"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 		},
 		{
 			"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
-			"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, kubectl logs --previous its last lines",
+			"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
 		},
 		{
@@ -892,7 +892,7 @@ func ofDelegators() []KnownFailure {
 	return []KnownFailure{
 		{
 			"multus multus-shim", `/multus\.sock.*: (no such file or directory|connection refused)`,
-			"start the Multus daemon on this node: kubectl -n kube-system describe pod -l name=multus shows its state, kubectl logs --previous its last lines",
+			"start the Multus daemon on this node: kubectl -n kube-system describe pod -l name=multus shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name multus", "", "", "k8snetworkplumbingwg/multus-cni#1165", `CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`,
 		},
 		{
@@ -978,7 +978,7 @@ func ofClouds() []KnownFailure {
 		},
 		{
 			"aws-cni", `(Network gRPC call|failed to connect to backend server).*connection refused`,
-			"start aws-node on this node: kubectl -n kube-system describe pod -l k8s-app=aws-node shows its state, /var/log/aws-routed-eni/ipamd.log its last lines",
+			"start aws-node on this node: kubectl -n kube-system describe pod -l k8s-app=aws-node shows its state, and /var/log/aws-routed-eni/ipamd.log has its last lines",
 			"crictl ps -a --name aws-node", "", "", "aws/amazon-vpc-cni-k8s#1590", `add cmd: Error received from AddNetwork gRPC call: rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`,
 		},
 		{
@@ -993,7 +993,7 @@ func ofClouds() []KnownFailure {
 		},
 		{
 			"azure-vnet azure-ipam", `http request failed: .*connection refused`,
-			"start azure-cns on this node: kubectl -n kube-system describe pod -l k8s-app=azure-cns shows its state, kubectl logs --previous its last lines",
+			"start azure-cns on this node: kubectl -n kube-system describe pod -l k8s-app=azure-cns shows its state, and kubectl logs --previous shows its last lines",
 			"crictl ps -a --name cns-container", "", "", "", `http request failed: Post "http://localhost:10090/network/requestipconfigs": dial tcp 127.0.0.1:10090: connect: connection refused`,
 		},
 		{

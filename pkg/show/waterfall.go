@@ -279,7 +279,8 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 		if strings.Contains(p.b.String(), "unconfirmed") {
 			also = " Unconfirmed work may be for another pod."
 		}
-		p.note("X of Y: the call lasted Y, and its cause explains X of that. Rows can overlap; X counts each moment once.%s", also)
+		p.note("X of Y: the call lasted Y, and its cause explains X of that. Rows can overlap; X counts each moment "+
+			"once.%s", also)
 	}
 	problems := p.b.String()
 	p.b.Reset()

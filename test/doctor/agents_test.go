@@ -68,7 +68,7 @@ func TestAnAgentThatStartsAgain(t *testing.T) {
 		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 1}, Command: shell("sleep 600"), LogPath: "agent/1.log",
 		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
 	})
-	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last log line before its restart: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
+	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last log line before the restart: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
 }
 
 // The running cniscope has seen the connection of a plugin that doctor does not know.

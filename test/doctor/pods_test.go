@@ -34,7 +34,7 @@ func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	if strings.Contains(strings.Join(f.Evidence, ""), "\x1b") {
 		t.Error("a control character got through")
 	}
-	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "by ", "calico-node-x (install-cni: exited)")
+	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "by ", "calico-node-x (container install-cni: exited)")
 }
 
 // The last log line shows the reason of a wait, also for a process without a container.
@@ -60,7 +60,7 @@ func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
 		Metadata: &cri.ContainerMetadata{Name: "config", Attempt: 7}, Command: shell("echo Unable to contact k8s api-server; exit 1"),
 	})
 	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p fails again and again", "belongs to Cilium", "7 restarts", "its last log line: Unable to contact k8s api-server")
-	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (config: exited)")
+	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (container config: exited)")
 }
 
 // What an agent's last line says it died of has its remedy; the same container with other words has none but its log.
