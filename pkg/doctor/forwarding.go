@@ -110,8 +110,9 @@ func unbridged(f *fact.Facts) []Finding {
 	}
 	why = slices.Compact(why)
 	return []Finding{{
-		Level:   Warning,
-		Summary: "a pod may get no answer from a Service whose endpoint is on the pod's own bridge: " + strings.Join(why, ", "),
+		Level: Warning,
+		Summary: "a pod may get no answer from a Service whose endpoint is on the pod's own bridge: " +
+			strings.Join(why, ", "),
 		Evidence: append(why, "kube-proxy's rules do not see an answer inside the bridge, so it keeps the endpoint's "+
 			"address, unless kube-proxy runs with masqueradeAll"),
 		Remedy: []string{"modprobe br_netfilter && sysctl -w " + strings.Join(set, " ") + "; to keep this after a " +

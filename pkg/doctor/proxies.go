@@ -60,7 +60,10 @@ func unserved(f *fact.Facts) []Finding {
 				Level: Problem,
 				Summary: fact.Sayf("no service proxy runs here, and %s of pod %s/%s asks the API server at the Service address %s",
 					c.Name, c.Namespace, c.Pod, named[0]),
-				Evidence: []string{"its log line: " + fact.Clean(line), "the pods' DNS server has the Service address " + dns.String()},
+				Evidence: []string{
+					"its log line: " + fact.Clean(line),
+					"the pods' DNS server has the Service address " + dns.String(),
+				},
 				Remedy: []string{"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and " +
 					"k8sServicePort in Cilium's Helm values to the API server's own address"},
 			}}
@@ -189,7 +192,8 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	var evidence []string
 	for table, chains := range byTable {
 		slices.Sort(chains)
-		evidence = append(evidence, fact.Sayf("%s: %s, such as %s", table, text.Count(len(chains), "chain"), fact.List(chains)))
+		evidence = append(evidence, fact.Sayf("%s: %s (%s)", table, text.Count(len(chains), "chain"),
+			fact.List(chains)))
 	}
 	slices.Sort(evidence)
 	if ipvs {

@@ -113,7 +113,8 @@ func causesInside() []About {
 		{
 			CausePowerShell, "PowerShell",
 			[]PartKind{Commands},
-			"replace PowerShell with the HCN API (hcsshim), or keep one PowerShell running: each start loads .NET and its modules again",
+			"replace PowerShell with the HCN API (hcsshim), or keep one PowerShell running: each start loads " +
+				".NET and its modules again",
 		},
 		{
 			CauseScan, "host-local scan",
