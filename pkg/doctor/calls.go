@@ -34,15 +34,15 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			if c.Polls != "" {
 				runs += fact.Sayf("; it polls for %s", c.Polls)
 			}
+			lock := lockOf(f, int(c.PID))
 			found = append(found, Finding{
 				Level: Problem,
 				Summary: fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace,
 					c.Pod, seconds(c.Age)),
-				Evidence: append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs},
-					lockOf(f, int(c.PID))...),
+				Evidence: append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs}, lock...),
 				Remedy: []string{
-					fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows whether it waits "+
-						"for an agent", int(c.PID)),
+					orLocks(lock, fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows whether it "+
+						"waits for an agent", int(c.PID))),
 					fact.Sayf("if nothing else helps: kill %d; the runtime then retries", int(c.PID)),
 				},
 			})
@@ -56,12 +56,12 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 		if !p.Plugin || !p.HostNet || p.Command == "" || f.Now.Sub(p.Start) < f.Options.Hung {
 			continue
 		}
+		lock := lockOf(f, p.PID)
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
-			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)},
-				lockOf(f, p.PID)...),
-			Remedy: []string{fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope "+
-				"names the pod", p.PID, p.PID)},
+			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lock...),
+			Remedy: []string{orLocks(lock, fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a running "+
+				"cniscope names the pod", p.PID, p.PID))},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -77,6 +77,13 @@ func lockOf(f *fact.Facts, pid int) []string {
 		}
 	}
 	return nil
+}
+
+func orLocks(lock []string, remedy string) string {
+	if lock != nil {
+		return "see locks"
+	}
+	return remedy
 }
 
 // lately bounds the age of failures that count; kubelet retries a pod within seconds.

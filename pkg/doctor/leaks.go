@@ -212,8 +212,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
 			age(l.Time.Sub(leaked[0].Since))),
 	}
-	var files []string
-	cached, old := 0, 0
+	var files, cached []string
+	old := 0
 	for _, one := range leaked {
 		who := "sandbox " + one.ContainerID
 		if one.IfName != "" {
@@ -225,7 +225,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			old++
 		}
 		if slices.ContainsFunc(l.Cached, func(a leak.Attachment) bool { return a.ContainerID == one.ContainerID }) {
-			cached++
+			cached = append(cached, one.Address)
 			continue
 		}
 		if len(files) < removed {
@@ -237,9 +237,9 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 		finding.Evidence = append(finding.Evidence, fact.Sayf("%s from before the node's restart at %s",
 			text.Count(old, "lease"), stamp(l.Boot)))
 	}
-	if cached > 0 {
-		finding.Remedy = append(finding.Remedy, fact.Sayf("for %d of %d: run the command under leaked-networks, which also "+
-			"frees the address", cached, len(leaked)))
+	if len(cached) > 0 {
+		finding.Remedy = append(finding.Remedy, fact.Sayf("for %s: run the command under leaked-networks, which also "+
+			"frees the address", fact.List(cached)))
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,

@@ -11,7 +11,7 @@ import (
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("loaded networks, kube-proxy and the controller manager name no pod subnet")
+		return nil, notApplicable("doctor finds no pod subnet in loaded networks, kube-proxy or the controller manager")
 	}
 	var bridges []string
 	for _, l := range f.CRI.Value.Loaded {

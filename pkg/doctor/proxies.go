@@ -62,7 +62,7 @@ func unserved(f *fact.Facts) []Finding {
 					c.Name, c.Namespace, c.Pod, named[0]),
 				Evidence: []string{
 					"its log line: " + fact.Clean(line),
-					"the pods' DNS server has the Service address " + dns.String(),
+					address.String() + " is a Service address, like the cluster's DNS " + dns.String(),
 				},
 				Remedy: []string{"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and " +
 					"k8sServicePort in Cilium's Helm values to the API server's own address"},

@@ -26,10 +26,10 @@ func slowLine(i int) control.Line {
 		Sandbox: strings.Repeat(fmt.Sprintf("%08x", i),
 			8), Command: "ADD", IfName: "eth0", Network: "k8s-pod-network", Plugin: "calico",
 		Duration: time.Duration(i) * time.Millisecond, Result: control.Slow, Cause: "file_lock",
-		Verdict: fmt.Sprintf("4.%ds of 5.%ds: iptables waited for file lock /run/xtables.lock, held by iptables-restor of "+
-			"kube-proxy (pid %d) for pod team-7/other-%d; up to 12 other calls were in progress", i%10, i%7, i, i),
-		Own: fmt.Sprintf("4.%ds of 5.%ds: iptables waited for file lock /run/xtables.lock, held by iptables-restor of "+
-			"kube-proxy (pid %d) for another pod; up to 12 other calls were in progress", i%10, i%7, i),
+		Verdict: fmt.Sprintf("4.%ds of 5.%ds: iptables waited for file lock /run/xtables.lock, held by iptables-restor "+
+			"(pid %d, child of kube-proxy) for pod team-7/other-%d; up to 12 other calls were in progress", i%10, i%7, i, i),
+		Own: fmt.Sprintf("4.%ds of 5.%ds: iptables waited for file lock /run/xtables.lock, held by iptables-restor "+
+			"(pid %d, child of kube-proxy) for another pod; up to 12 other calls were in progress", i%10, i%7, i),
 		Remedy: "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which " +
 			"takes no lock",
 		Certain: true, Foreign: true, TraceID: strings.Repeat(fmt.Sprintf("%08x", i), 4),

@@ -163,6 +163,6 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 	add(LateNoReply, t.Asked > t.Answered,
 		"%d of %d UDP datagrams, such as DNS queries, had no answer", t.Asked-min(t.Answered, t.Asked), t.Asked)
 	add(LateNotTried, len(all) == 0 && t.Opened <= 1 && !explained,
-		"the pod had tried no connection before: it was idle, or others could not reach it")
+		"the pod had tried no connection before: it was idle, or clients could not reach it")
 	return cause, all
 }

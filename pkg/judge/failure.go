@@ -63,7 +63,7 @@ func Describe(im *model.Image) string {
 	name := commandOf(im)
 	said := name + " exited " + text.ExitCode(im.Code)
 	if im.Signal != "" {
-		said = fmt.Sprintf("%s was killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
+		said = killedBy(name, im.Signal, im.End-im.Start)
 	}
 	r := result(im)
 	switch {
@@ -87,6 +87,14 @@ func Describe(im *model.Image) string {
 	}
 	if r.Message != "" {
 		said += fmt.Sprintf(": \"%s\"", r.Message)
+	}
+	return said
+}
+
+func killedBy(name, signal string, after int64) string {
+	said := fmt.Sprintf("%s was killed by %s after %s", name, signal, text.Round(time.Duration(after)))
+	if signal == "SIGKILL" {
+		said += " (sender unknown)"
 	}
 	return said
 }

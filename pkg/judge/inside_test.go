@@ -155,7 +155,7 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"ip6tables waited for file lock /run/xtables.lock (2 times)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 40), waited(event.WaitLock, "/run/xtables.lock", from(10, 40))),
 			seen(ran("ip6tables", 40, 100), waited(event.WaitLock, "/run/xtables.lock", from(40, 90)))),
-		"plugin p waited for kernel lock rtnl, held by pid 812 of kube-proxy":     seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Actor{PID: 812, Parent: "kube-proxy"})),
+		"plugin p waited for kernel lock rtnl, held by pid 812 (child of kube-proxy)":     seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Actor{PID: 812, Parent: "kube-proxy"})),
 		"plugin p waited for a kernel lock, held by bridge (pid 5)":               seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Actor{PID: 5, Name: "bridge"})),
 		"p waited for network configuration RTM_NEWLINK":                          seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
 		"p waited in system call fsync":                                           seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),

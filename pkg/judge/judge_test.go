@@ -122,7 +122,7 @@ func TestSlowAndFailed(t *testing.T) {
 			add(with(plugin("b", 0, 9, ran("ip", 1, 2), with(ran("nft", 2, 3), exit(2))), exit(1))), options, nil, 0,
 			"plugin b exited 1; its last command, nft, exited 2", "failed",
 		},
-		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "plugin bridge was killed by SIGKILL after 10s", "slow, failed"},
+		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "plugin bridge was killed by SIGKILL after 10s (sender unknown)", "slow, failed"},
 		"a delegate that failed is to blame": {
 			add(with(plugin("b", 0, 9, with(plugin("host-local", 1, 2), exit(1))), exit(1))), options, nil, 0, "plugin host-local exited 1", "failed",
 		},

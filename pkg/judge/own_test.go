@@ -25,7 +25,7 @@ func TestOwn(t *testing.T) {
 		certain bool
 	}{
 		"another namespace's pod has the lock": {
-			held(event.Pod{Namespace: "bank", Name: "vault-0"}), "host-local of bridge (pid 7) for pod bank/vault-0", "host-local of bridge (pid 7) for another pod", true,
+			held(event.Pod{Namespace: "bank", Name: "vault-0"}), "host-local (pid 7, child of bridge) for pod bank/vault-0", "host-local (pid 7, child of bridge) for another pod", true,
 		},
 		"one of the same namespace": {held(event.Pod{Namespace: "shop", Name: "web-1"}), "for pod shop/web-1", "", true},
 		"nobody known":              {held(event.Pod{}), "held by host-local", "", true},

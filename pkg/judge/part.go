@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -170,15 +171,17 @@ func holder(w *model.Wait) string {
 	if h == nil || h.Name == "" && h.PID == 0 {
 		return ""
 	}
-	said := "held by " + h.Name
-	if h.Name == "" {
-		said = fmt.Sprintf("held by pid %d", h.PID)
+	pid := fmt.Sprintf("pid %d", h.PID)
+	said := "held by " + cmp.Or(h.Name, pid)
+	var about []string
+	if h.Name != "" && h.PID != 0 {
+		about = append(about, pid)
 	}
 	if of := h.Parent; of != "" && of != h.Name && !ordinary(of) {
-		said += " of " + of
+		about = append(about, "child of "+of)
 	}
-	if h.Name != "" && h.PID != 0 {
-		said += fmt.Sprintf(" (pid %d)", h.PID)
+	if len(about) > 0 {
+		said += " (" + strings.Join(about, ", ") + ")"
 	}
 	if b := w.Blame; b != nil && b.Pod.Name != "" {
 		said += forPod(b)

@@ -165,7 +165,7 @@ func (e *evidence) unconfirmed(p *program) string {
 	if n == 0 || p.candidate {
 		return ""
 	}
-	return "; " + text.Count(n, "more run is", "more runs are") + " unconfirmed"
+	return "; " + text.Count(n, "more run") + " may be for another pod (unconfirmed)"
 }
 
 func (a *actor) subject(via string) string {
@@ -183,7 +183,7 @@ func (a *actor) circumstances(via string) (said string) {
 		said = ", while plugin " + a.plugin + " waited"
 	}
 	if len(a.stack) > 0 {
-		said += "; caller: " + model.CallPath(a.stack)
+		said += "; started in Go function " + model.CallPath(a.stack)
 	}
 	return said
 }

@@ -98,7 +98,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		},
 		// Faults beside Antrea: a flow of 24 scenarios without the bursts of healthy pods. A pod's DEL is "NAME DEL".
 		"antrea-faults": {
-			"both":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\), through antrea-agent; 1\.16s: .* file lock .*, held by flock of python3`, remedy: `kill -CONT 11969 to resume ovsdb-server`},
+			"both":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\), through antrea-agent; 1\.16s: .* file lock .*, held by flock \(pid 13951, child of python3\)`, remedy: `kill -CONT 11969 to resume ovsdb-server`},
 			"oom1":      {cause: judge.CauseOOM, says: `antrea-agent \(pid \d+\) was OOM-killed`, remedy: `memory limit of antrea-agent`},
 			"krs":       {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) exited 1\.06s after it was called`, remedy: `kubectl logs --previous`},
 			"tdb0":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `kill -CONT 11969`},
@@ -111,7 +111,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"noapi DEL": {cause: judge.CauseRefused, says: `dial unix /var/run/antrea/cni.sock: connect: connection refused""(; portmap, bandwidth never ran)?$`, remedy: `^start antrea-agent`},
 			"full":      {cause: judge.CauseFailed, says: `^plugin host-local failed .*no IP addresses available`, never: `ovs-vswitchd`, remedy: `leaked-leases`},
 			"quoag":     {cause: judge.CauseStarved, says: `waited for a CPU$`, never: `range`, remedy: `^raise the CPU limit of antrea-agent`},
-			"vsk":       {cause: judge.CauseRestarted, says: `ovs-vswitchd \(pid 11976\) exited .* and was started again`, never: `waited for ovsdb-server$`, remedy: `^fix why ovs-vswitchd exited`},
+			"vsk":       {cause: judge.CauseRestarted, says: `ovs-vswitchd \(pid 11976\) exited .*; the new process`, never: `waited for ovsdb-server$`, remedy: `^fix why ovs-vswitchd exited`},
 			"dbg2":      {cause: judge.CausePeer, says: `waited for ovsdb-server \(stopped\)`, remedy: `detach the debugger of`},
 			"rst":       {cause: judge.CauseRefused, says: `dial unix /var/run/antrea/cni.sock: connect: connection refused""(; portmap, bandwidth never ran)?$`, remedy: `^start antrea-agent`},
 		},

@@ -95,7 +95,7 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s",
 		waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)
 	if w.Successor != nil {
-		v.Says += fmt.Sprintf(", and was started again (pid %d), which answered %s later",
+		v.Says += fmt.Sprintf("; the new process (pid %d) answered %s after the exit",
 			w.Successor.PID, text.Round(time.Duration(w.Back-w.Gone)))
 	}
 	return v

@@ -42,7 +42,7 @@ func TestAgentEnded(t *testing.T) {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), succeeded(45, 900)),
 				dialled("unix", "/run/a.sock", from(410, 900), turnedDown(9, "ECONNREFUSED")),
 				dialled("unix", "/run/a.sock", from(900, 990), served(nil, nil), by("agentd", 45)))),
-			cause: CauseRestarted, says: `^970ms of 1s: plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
+			cause: CauseRestarted, says: `^970ms of 1s: plugin p waited for agentd at /run/a\.sock; agentd \(pid 44\) exited 390ms after it was called; the new process \(pid 45\) answered 500ms after the exit$`,
 		},
 		"for want of memory": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), oom)), exit(1))),
@@ -83,7 +83,7 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"and was started again": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 900)))),
-			cause: CauseRestarted, says: `^890ms of 1s: ` + ending + `, and was started again \(pid 813\), which answered 600ms later$`, remedy: `^fix why dbd exited`,
+			cause: CauseRestarted, says: `^890ms of 1s: ` + ending + `; the new process \(pid 813\) answered 600ms after the exit$`, remedy: `^fix why dbd exited`,
 		},
 		"while the agent tried to connect again": {
 			op: calling(did(waits("dbd", from(10, 300), endedAt(300)), &model.Fact{When: from(310, 980), What: &model.Connection{

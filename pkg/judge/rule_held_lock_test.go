@@ -18,7 +18,7 @@ func TestHeldLock(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"iptables waits for kube-proxy": {
 			op:    add(plugin("portmap", 0, 5100, seen(ran("iptables", 100, 5050), waited(event.WaitLock, xtables, from(110, 5010), proxy)))),
-			cause: CauseLock, says: `^4\.9s of 5\.1s: iptables waited for file lock /run/xtables\.lock, held by iptables-restor of kube-proxy \(pid 812\)$`,
+			cause: CauseLock, says: `^4\.9s of 5\.1s: iptables waited for file lock /run/xtables\.lock, held by iptables-restor \(pid 812, child of kube-proxy\)$`,
 			remedy: `minSyncPeriod`, report: "aws/amazon-vpc-cni-k8s#2948",
 		},
 		"whose path was not observed": {
@@ -30,7 +30,7 @@ func TestHeldLock(t *testing.T) {
 				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
 				func(c *model.Call) { c.Concurrent = 29 }),
 			cause: CauseLock, remedy: `^give host-local a smaller range`, report: "containernetworking/plugins#561",
-			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 other processes; up to 29 other calls were in progress$`,
+			says: `held by host-local \(pid 7, child of bridge\) for pod shop/web-1, then by 3 other processes; up to 29 other calls were in progress$`,
 		},
 		"an agent's host-local queues": {
 			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*model.Image{
@@ -41,7 +41,7 @@ func TestHeldLock(t *testing.T) {
 		"another process has host-local's": {
 			op: add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800), waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790),
 				event.Actor{PID: 9, Name: "flock", Parent: "backup"})))),
-			cause: CauseLock, says: `held by flock of backup \(pid 9\)$`, remedy: `^kill flock \(pid 9\) if it hangs; otherwise shorten its work under the lock$`,
+			cause: CauseLock, says: `held by flock \(pid 9, child of backup\)$`, remedy: `^kill flock \(pid 9\) if it hangs; otherwise shorten its work under the lock$`,
 		},
 		"another lock has no such remedy": {
 			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waited for file lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,

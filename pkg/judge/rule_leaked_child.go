@@ -9,7 +9,7 @@ import (
 
 // leakedChild: a plugin's caller reads its standard output until all processes close it, here a child left behind.
 func leakedChild(e *evidence) (worst *finding) {
-	look := func(runs []*model.Image, end int64, kind PartKind) {
+	look := func(runs []*model.Image, end int64, kind PartKind, waiter string) {
 		for i, run := range runs {
 			if run.Run == nil || !run.Ended {
 				continue
@@ -18,7 +18,7 @@ func leakedChild(e *evidence) (worst *finding) {
 			if i+1 < len(runs) {
 				next = runs[i+1].Start
 			}
-			if f := leaked(run, next); f != nil && (worst == nil || f.time > worst.time) {
+			if f := leaked(run, next, waiter); f != nil && (worst == nil || f.time > worst.time) {
 				f.kind = kind
 				worst = f
 			}
@@ -27,15 +27,15 @@ func leakedChild(e *evidence) (worst *finding) {
 	for _, run := range e.call.Runs {
 		run.Walk(func(im *model.Image) {
 			if im.Run != nil && im.Ended {
-				look(im.Children, im.End, Waiting)
+				look(im.Children, im.End, Waiting, "plugin "+im.Run.Plugin)
 			}
 		})
 	}
-	look(e.call.Runs, e.call.End, Between)
+	look(e.call.Runs, e.call.End, Between, "the runtime")
 	return worst
 }
 
-func leaked(run *model.Image, next int64) *finding {
+func leaked(run *model.Image, next int64, waiter string) *finding {
 	child := outlived(run)
 	if child == nil || !child.Ended || child.Unseen {
 		return nil
@@ -47,8 +47,8 @@ func leaked(run *model.Image, next int64) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseLeakedChild,
-		Says: fmt.Sprintf("the runtime waited for %s (pid %d), which plugin %s left running with its standard output open",
-			child.Name, child.PID, run.Run.Plugin),
+		Says: fmt.Sprintf("%s waited for %s (pid %d) to close the standard output of plugin %s, which had exited",
+			waiter, child.Name, child.PID, run.Run.Plugin),
 		Remedy: fmt.Sprintf("have %s redirect the standard output of %s (>/dev/null), or wait until %[2]s exits",
 			run.Run.Plugin, child.Name),
 	}, time: gap}

@@ -300,7 +300,7 @@ func lostPlugin(p event.Actor) bool { return p.State == event.NRICut || p.State 
 // Ended describes how a failed step ended.
 func Ended(name string, s *model.Step) string {
 	if s.Signal != "" {
-		return fmt.Sprintf("%s was killed by %s after %s", name, s.Signal, text.Round(time.Duration(s.End-s.Started)))
+		return killedBy(name, s.Signal, s.End-s.Started)
 	}
 	return fmt.Sprintf("%s exited %s", name, text.ExitCode(s.Code))
 }

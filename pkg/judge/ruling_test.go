@@ -128,11 +128,11 @@ func TestVerdicts(t *testing.T) {
 			cause: CauseLock, says: `^450ms of 500ms: plugin p waited for file lock /run/l; then plugin p was killed$`,
 		},
 		"one that was killed at once is not": {
-			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^plugin p was killed by SIGKILL after 20ms$`,
+			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^plugin p was killed by SIGKILL after 20ms \(sender unknown\)$`,
 		},
 		"a write to the CNI folder meanwhile blocked the others": {
 			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *model.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
-			says: `waited for file lock /run/l; a write to the CNI configuration directory blocked other CNI calls for up to 300ms$`,
+			says: `waited for file lock /run/l; a write to the CNI configuration directory kept other CNI calls waiting for this call for up to 300ms$`,
 		},
 		"a call that hung has one, whatever the limit": {
 			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *model.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,

@@ -54,7 +54,7 @@ func (p *page) Spent() *spent {
 		at += what.Share
 	}
 	if rest := restOf(all); rest != "" {
-		s.Rest = "Other time: " + rest
+		s.Rest = strings.ToUpper(rest[:1]) + rest[1:]
 	}
 	if more := len(s.Lost) - causesFirst; more > 1 {
 		few := s.Lost[causesFirst:]
@@ -94,12 +94,18 @@ func named(all []Spent) []Spent {
 
 func restOf(all []Spent) string {
 	var rest []string
+	title := "time: "
 	for _, s := range all {
 		if s.Cause == "" && s.Share >= restLeast {
 			rest = append(rest, s.Name+" "+share(s.Share))
+		} else if s.Cause != "" {
+			title = "other time: "
 		}
 	}
-	return strings.Join(rest, " · ")
+	if rest == nil {
+		return ""
+	}
+	return title + strings.Join(rest, " · ")
 }
 
 type fewCauses struct {

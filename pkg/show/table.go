@@ -64,7 +64,7 @@ func (p *painter) spent(all []Spent) {
 		}
 	}
 	if rest := restOf(named(all)); rest != "" {
-		p.printf("  other time: %s\n", rest)
+		p.printf("  %s\n", rest)
 	}
 }
 

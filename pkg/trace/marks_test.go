@@ -92,6 +92,6 @@ func belowIt(t *testing.T, op *model.Operation, want string) {
 		}
 	}
 	harness.Equal(t, strings.Join([]string{failed["first connection"], failed["sandbox start"], failed["runc create"], failed["nvidia"]}, "; "),
-		"dropped; create failed; runc create exited 1; nvidia was killed by SIGKILL after 0s")
+		"dropped; create failed; runc create exited 1; nvidia was killed by SIGKILL after 0s (sender unknown)")
 	harness.Equal(t, len(failed), 4, "failed spans")
 }

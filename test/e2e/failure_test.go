@@ -69,11 +69,11 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 		status: `^plugin odd was killed by SIGSEGV after [0-9.]+m?s$`, errorType: "SIGSEGV", failed: "odd", signal: "SIGSEGV",
 	}, {
 		name: "out-of-time", chain: []string{"odd", "portmap"}, body: `exec sleep 60`, deadline: 5 * time.Second,
-		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s \(sender unknown\)$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
 		never: []string{"portmap"},
 	}, {
 		name: "out-of-time-with-child", chain: []string{"odd"}, body: `sleep 9 >/dev/null 2>&1`, deadline: 5 * time.Second,
-		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		status: `^plugin odd was killed by SIGKILL after [0-9.]+m?s \(sender unknown\)$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
 		left: "sleep",
 	}, {
 		name: "missing-binary", chain: []string{"absent", "portmap"},

@@ -197,15 +197,15 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `plugin hanger slept`, hung: true,
 	}, {
-		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("nowhere")}, fails: true,
-		before: func(s *scene, _ rig.Net) func() { s.looked("nowhere"); return func() {} },
-		cause:  "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
+		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("mesh")}, fails: true,
+		before: func(s *scene, _ rig.Net) func() { s.looked("mesh"); return func() {} },
+		cause:  "missing_plugin", says: `^plugin "mesh" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
-		cause: "leaked_child", says: `watcher \(pid \d+\), which plugin leaver left running with its standard output open`,
+		cause: "leaked_child", says: `watcher \(pid \d+\) to close the standard output of plugin leaver, which had exited`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
-		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a write to the CNI configuration directory blocked other CNI calls for up to \S+`,
+		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a write to the CNI configuration directory kept other CNI calls waiting for this call for up to \S+`,
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,

@@ -13,7 +13,7 @@ func TestWhatAPodIsTold(t *testing.T) {
 	line := control.Line{
 		Time: at, Namespace: "shop", Pod: "web-0", PodUID: "u-1", Command: "ADD", IfName: "eth0", Duration: 5100 * time.Millisecond,
 		Result: control.Slow, Cause: "file_lock", Certain: true,
-		Verdict: "4.9s of 5.1s: iptables waited for file lock /run/xtables.lock, held by iptables-restor of kube-proxy",
+		Verdict: "4.9s of 5.1s: iptables waited for file lock /run/xtables.lock, held by iptables-restor (child of kube-proxy)",
 	}
 	with := func(change func(*control.Line)) control.Line {
 		l := line
@@ -26,7 +26,7 @@ func TestWhatAPodIsTold(t *testing.T) {
 	}{
 		"slow": {
 			line, Normal, Slow,
-			"CNI ADD eth0 took 5.1s: 4.9s: iptables waited for file lock /run/xtables.lock, held by iptables-restor of kube-proxy",
+			"CNI ADD eth0 took 5.1s: 4.9s: iptables waited for file lock /run/xtables.lock, held by iptables-restor (child of kube-proxy)",
 		},
 		"slow, not certain": {
 			with(func(l *control.Line) { l.Certain = false }), Normal, Slow,
