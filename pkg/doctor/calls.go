@@ -60,8 +60,8 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
 			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lock...),
-			Remedy: []string{orLocks(lock, fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a running "+
-				"cniscope names the pod", p.PID, p.PID))},
+			Remedy: []string{orLocks(lock, fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a "+
+				"running cniscope names the pod", p.PID, p.PID))},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -127,7 +127,7 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	}
 	if worked.After(last.Time) {
 		finding.Level = Note
-		finding.Summary = fact.Sayf("%s failed in the last %d minutes; others succeeded since", calls, int(lately.Minutes()))
+		finding.Summary = fact.Sayf("%s failed in the last %d minutes; a later one succeeded", calls, int(lately.Minutes()))
 	}
 	if last.Remedy != "" {
 		finding.Remedy = []string{fact.Clean(last.Remedy)}

@@ -149,7 +149,7 @@ func master(v *Verdict, f *event.Found) {
 		v.Says += fmt.Sprintf("; %s does not exist", f.Name)
 		v.Remedy = ""
 	case f.Master == "":
-		v.Says += fmt.Sprintf("; %s is no other interface's port", f.Name)
+		v.Says += fmt.Sprintf("; %s is not a port of another interface", f.Name)
 	default:
 		v.Says += fmt.Sprintf("; %s is a port of %s (%s)", f.Name, f.Master, f.MasterType)
 		if f.MasterType == "bridge" || f.MasterType == "bond" {

@@ -139,7 +139,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"a master that is no port": {
 			op: failing("macvlan", busy, eth1("", "")), cause: CauseFailed,
-			says: `; eth1 is no other interface's port$`, remedy: `^take another master`, report: "k8snetworkplumbingwg/multus-cni#1339",
+			says: `; eth1 is not a port of another interface$`, remedy: `^take another master`, report: "k8snetworkplumbingwg/multus-cni#1339",
 		},
 	})
 	op := failing("bridge", moved, bridge(2, 2))

@@ -127,7 +127,7 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 			v.Says += fmt.Sprintf("; it was written %s before the call", text.Round(age))
 		}
 	case l.Gone:
-		v.Says += fmt.Sprintf("; pid %d, which wrote it, is gone", l.Maker.PID)
+		v.Says += fmt.Sprintf("; process %d wrote it and has exited", l.Maker.PID)
 		v.Remedy = fmt.Sprintf("run %s %s, because the process that wrote it (pid %d) has exited",
 			remove, text.Shell(p.Path), l.Maker.PID)
 	default:

@@ -87,8 +87,8 @@ func (e *evidence) slow() *finding {
 		}
 	}
 	if e.call.Reconfigured != 0 {
-		v.say(fmt.Sprintf("; a write to the CNI configuration directory kept other CNI calls waiting for this call for up to %s",
-			text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
+		v.say(fmt.Sprintf("; a write to the CNI configuration directory kept other CNI calls waiting for this call "+
+			"for up to %s", text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v
 }

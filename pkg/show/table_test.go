@@ -105,7 +105,7 @@ func TestTheTableIsDrawn(t *testing.T) {
 2 calls of 2 pods, 300ms in all: 1 failed, 0 slow
 
 Where the time of all calls went
-  other time: unexplained 100 %
+  time: unexplained 100 %
 
 CNI ADD eth0  2 calls of 2 pods  ✗ 1 failed
                      count       p50       max       sum  share

@@ -72,7 +72,7 @@ done`)
 			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
 			says: []string{
 				"timed out", "lock file " + lock + " existed", "plugin locker tried to create it", "EEXIST",
-				"pid 4194303, which wrote it, is gone",
+				"process 4194303 wrote it and has exited",
 			},
 			remedy: "run rm " + lock,
 		},
