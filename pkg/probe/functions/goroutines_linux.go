@@ -12,10 +12,9 @@ import (
 
 type process struct {
 	*Program
-	pid   int
-	shift uint64 // of its addresses
-
-	allgs  uint64 // address of runtime.allgs; 0: unknown
+	stacks *Stacks
+	pid    int
+	shift  uint64 // of its addresses
 	sought bool
 }
 
@@ -40,7 +39,7 @@ func (p *process) read(size int, at ...uint64) []byte {
 	return p.pieces(from)
 }
 
-func (p *process) stacks(places []place) []byte {
+func (p *process) memory(places []place) []byte {
 	from := make([]unix.RemoteIovec, 0, len(places))
 	for _, at := range places {
 		from = append(from, unix.RemoteIovec{Base: uintptr(at.sp), Len: at.used()})
@@ -75,20 +74,23 @@ func (p *process) words(raw []byte) []uint64 {
 }
 
 func (p *process) goroutines() (all []place) {
-	if !p.sought {
-		p.allgs, p.sought = p.findAllgs(), true
+	allgs := p.allgs.Load()
+	if allgs == 0 && !p.sought {
+		allgs, p.sought = p.findAllgs(), true
+		p.allgs.Store(allgs)
 	}
-	if p.allgs == 0 {
+	if allgs == 0 {
 		return nil
 	}
-	list := p.words(p.read(24, p.allgs+p.shift))
+	list := p.words(p.read(24, allgs+p.shift))
 	if len(list) < 3 || list[1] == 0 || list[1] > goroutinesMax {
 		return nil
 	}
 	addresses := p.words(p.read(8*int(list[1]), list[0]))
 	raw := p.read(goBytes, addresses...)
-	for i := 0; (i+1)*goBytes <= len(raw); i++ {
-		g := p.words(raw[i*goBytes : (i+1)*goBytes])
+	words := p.words(raw)
+	for i := range len(words) / (goBytes / 8) {
+		g := words[i*goBytes/8:]
 		switch at := (place{addresses[i], g[7], g[8], g[0], g[1]}); {
 		case g[9] != addresses[i]:
 		case at.sp == 0:
@@ -123,23 +125,39 @@ func (p *process) findAllgs() uint64 {
 
 // stack returns a goroutine's calls, as offsets into the code, by frame sizes.
 func (p *process) stack(f io.ReaderAt, at place, memory []byte) (calls []uint64) {
-	table := *p.table
-	table.image.file = &bounded{f, readsMax}
+	f = &bounded{f, readsMax}
 	pc, from := at.pc-p.shift, uint64(0)
 	for range len(known{}.addresses) {
-		function, ok := table.find(pc)
+		size, ok := p.frame(f, pc)
 		if !ok {
 			break
 		}
 		calls = append(calls, pc-p.start)
-		size := table.value(table.number(function, 16), table.text+table.number(function, 0), pc)
 		if from += uint64(size); size < 0 || from+8 > uint64(len(memory)) {
 			break
 		}
-		pc = table.order.Uint64(memory[from:]) - p.shift
+		pc = p.order.Uint64(memory[from:]) - p.shift
 		from += 8
 	}
 	return calls
+}
+
+func (p *process) frame(f io.ReaderAt, pc uint64) (size int64, ok bool) {
+	at := address{p.Program, pc}
+	if size, ok = lookUp(p.stacks, p.stacks.sizes, at); ok {
+		return size, ok
+	}
+	table := *p.table
+	table.image.file = f
+	function, ok := table.find(pc)
+	if !ok {
+		return 0, false
+	}
+	size = table.value(table.number(function, 16), table.text+table.number(function, 0), pc)
+	if size >= 0 {
+		store(p.stacks, p.stacks.sizes, placesMax, at, size)
+	}
+	return size, true
 }
 
 func (p *process) offsets(stack []uint64) []uint64 {

@@ -31,7 +31,7 @@ type goTable struct {
 const (
 	magic     = 0xfffffff1 // since Go 1.20
 	funcBytes = 44         // size of a _func before its pcdata
-	// a large function has thousands of entries
+	// large functions have thousands
 	valuesMax = 1 << 16
 	nameMax   = 512
 	nestedMax = 16
@@ -168,7 +168,7 @@ func (t *goTable) number(at, index uint64) uint64 {
 	return uint64(t.order.Uint32(raw[:]))
 }
 
-// name returns a function's name, without type parameters, as the runtime does.
+// name leaves out type parameters, as the runtime does.
 func (t *goTable) name(offset uint64) string {
 	name := t.text0(t.names + offset)
 	if from, to := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); from >= 0 && from < to {

@@ -34,12 +34,15 @@ const (
 	afterMarker = 1<<64 - 4096 // PERF_CONTEXT_MAX
 )
 
-func (p *profile) look(pid int) {
+func (p *profile) look(pid int, computes bool) {
 	var now []sample
 	for _, ring := range p.rings {
 		now = append(now, take(ring)...)
 	}
 	p.keep(now)
+	if !computes {
+		return
+	}
 	threads, err := procfs.Threads(pid, threadsMax)
 	for id, ring := range p.rings {
 		if err == nil && !slices.ContainsFunc(threads, func(t procfs.Thread) bool { return t.ID == id }) {

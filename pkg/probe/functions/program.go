@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
@@ -20,6 +21,7 @@ type Program struct {
 	entry      uint64
 	table      *goTable
 	module     string
+	allgs      atomic.Uint64 // address of runtime.allgs; 0: unknown
 }
 
 // Open finds a program's tables.

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// a dozen programs per node, a few forks each
+	// a dozen per node, a few forks each
 	programsMax = 64
 	stacksMax   = 1024
+	placesMax   = 4096
 	framesMax   = 8
 	// Naming may last a tenth of the time, or a second at once.
 	share = 10
@@ -28,6 +29,8 @@ type Stacks struct {
 	mu       sync.Mutex // a hung read may continue
 	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
+	places   map[address][]event.Frame
+	sizes    map[address]int64         // of frames
 	images   map[Image]builds.Identity // zero: no names
 	patience procfs.Patience
 	left     time.Duration // for naming, at
@@ -45,6 +48,11 @@ func (s *Stacks) Free(now int64) bool { return now >= s.until }
 func (s *Stacks) Spent(began int64) {
 	now := clock.Monotonic()
 	s.until = max(s.until, now) + looksShare*(now-began)
+}
+
+type address struct {
+	*Program
+	at uint64 // or offset
 }
 
 type known struct {
@@ -71,7 +79,7 @@ type Stack struct {
 func NewStacks() *Stacks {
 	return &Stacks{
 		programs: map[builds.Identity]*Program{}, stacks: map[known][]event.Frame{},
-		images:   map[Image]builds.Identity{},
+		images: map[Image]builds.Identity{}, places: map[address][]event.Frame{}, sizes: map[address]int64{},
 		patience: procfs.Patience{Each: 500 * time.Millisecond, Most: 4}, // 1 ms is usual
 	}
 }
@@ -126,7 +134,7 @@ func (s *Stacks) name(of Stack) []event.Frame {
 			return nil
 		}
 		if p = s.program(f, key.Identity); p != nil && p.Size() == of.End-of.Start && !named {
-			frames = p.callers(f, key.addresses[:min(len(of.Addresses), len(key.addresses))])
+			frames = s.callers(p, f, key.addresses[:min(len(of.Addresses), len(key.addresses))])
 			store(s, s.stacks, stacksMax, key, frames)
 		}
 	}
@@ -175,14 +183,21 @@ func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
 	in[key] = v
 }
 
-func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
+func (s *Stacks) callers(p *Program, f io.ReaderAt, stack []uint64) (all []event.Frame) {
 	f = &bounded{f, readsMax}
 	sleeps := false
 	for i, offset := range stack {
 		if i > 0 { // return address, behind the call
 			offset--
 		}
-		for _, frame := range p.Frames(f, offset) {
+		at := address{p, offset}
+		frames, known := lookUp(s, s.places, at)
+		if !known {
+			if frames = p.Frames(f, offset); len(frames) > 0 {
+				store(s, s.places, placesMax, at, frames)
+			}
+		}
+		for _, frame := range frames {
 			if len(all) == framesMax {
 				return all
 			}

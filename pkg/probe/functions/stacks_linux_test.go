@@ -153,7 +153,7 @@ func TestAnEndlessTableIsReadToABound(t *testing.T) {
 	for i := range stack {
 		stack[i] = uint64(1<<30 + i)
 	}
-	p.callers(file, stack)
+	NewStacks().callers(p, file, stack)
 	if file.reads > readsMax || file.reads < readsMax/2 {
 		t.Errorf("%d reads", file.reads)
 	}

@@ -1,6 +1,7 @@
 package functions
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -24,6 +25,7 @@ type Watch struct {
 	hung   bool
 	stays  map[place]*stay
 	cpu    profile
+	main   uint64 // goroutine
 }
 
 type stay struct {
@@ -40,7 +42,8 @@ type candidate struct {
 
 type choice struct {
 	calls         []event.Frame
-	longest, next int // looks
+	longest, next int    // looks
+	preferred     uint64 // goroutine
 }
 
 // WatchAfter is a wait's age when looks begin; LooksMax bounds them.
@@ -82,7 +85,7 @@ func (w *Watch) open() error {
 	}
 	w.id = builds.IdentityOf(info)
 	if p := w.stacks.program(w.file, w.id); p != nil {
-		w.of = &process{Program: p, pid: w.pid, shift: entry - p.entry}
+		w.of = &process{Program: p, stacks: w.stacks, pid: w.pid, shift: entry - p.entry}
 	}
 	return nil
 }
@@ -94,7 +97,7 @@ func (w *Watch) Look() {
 	if w.hung {
 		return
 	}
-	of := *w.of // a look that takes too long goes on
+	of := *w.of // a late look goes on
 	places, err := procfs.Within(&w.stacks.patience, func() ([]place, error) {
 		places := of.goroutines()
 		mounts, _ := procfs.Namespace(w.pid, "mnt")
@@ -107,9 +110,12 @@ func (w *Watch) Look() {
 		w.hung = errors.Is(err, procfs.ErrHangs)
 		return
 	}
-	w.of.allgs, w.of.sought = of.allgs, of.sought
+	w.of.sought = of.sought
 	again := w.note(places)
-	memory, err := procfs.Within(&w.stacks.patience, func() ([]byte, error) { return of.stacks(again), nil })
+	var memory []byte
+	if len(again) > 0 {
+		memory, err = procfs.Within(&w.stacks.patience, func() ([]byte, error) { return of.memory(again), nil })
+	}
 	if w.hung = err != nil; w.hung {
 		return
 	}
@@ -123,7 +129,7 @@ func (w *Watch) Look() {
 		}
 		memory = memory[n:]
 	}
-	w.cpu.look(w.pid)
+	w.cpu.look(w.pid, slices.ContainsFunc(places, func(p place) bool { return p.sp == 0 }))
 }
 
 func (w *Watch) note(places []place) (again []place) {
@@ -155,29 +161,31 @@ func (w *Watch) Looks() int { return w.looks }
 // Between returns the calls of the goroutine that in a wait, and not after it, stayed longest at one place, or
 // computed, unless another came near (3/4). It is sure above 80 %.
 func (w *Watch) Between(first, last int) (calls []event.Frame, sure bool) {
-	ended := func(s *stay) bool { return s.looks[len(s.looks)-1] <= last }
-	return w.most(first, last, ended, w.of.own)
+	ended := func(_ place, s *stay) bool { return s.looks[len(s.looks)-1] <= last }
+	best, sure := w.most(first, last, ended, w.of.own)
+	return best.calls, sure
 }
 
 // Main returns the main goroutine's calls.
 func (w *Watch) Main() []event.Frame {
-	all, main := func(*stay) bool { return true }, func(f event.Frame) bool { return f.Function == "main.main" }
-	calls, _ := w.most(0, w.looks, all, main)
-	return calls
+	may := func(at place, _ *stay) bool { return w.main == 0 || at.goroutine == w.main }
+	best, _ := w.most(0, w.looks, may, func(f event.Frame) bool { return f.Function == "main.main" })
+	w.main = cmp.Or(w.main, best.preferred)
+	return best.calls
 }
 
 func (w *Watch) most(
-	first, last int, may func(*stay) bool, preferred func(event.Frame) bool,
-) (calls []event.Frame, sure bool) {
+	first, last int, may func(place, *stay) bool, preferred func(event.Frame) bool,
+) (best choice, sure bool) {
 	var all []candidate
 	for at, s := range w.stays {
 		from, _ := slices.BinarySearch(s.looks, first+1)
 		n := len(s.looks) - from
-		if n < 2 || 2*n < last-first || !may(s) {
+		if n < 2 || 2*n < last-first || !may(at, s) {
 			continue
 		}
 		if len(all) == candidatesMax {
-			return nil, false
+			return best, false
 		}
 		c := candidate{place: at, looks: n, memory: s.memory}
 		if at.sp == 0 {
@@ -186,23 +194,25 @@ func (w *Watch) most(
 		all = append(all, c)
 	}
 	of, file := *w.of, w.file
-	best := spend(w.stacks, func() choice { return of.choose(file, all, preferred) })
-	if 4*best.next > 3*best.longest {
-		return nil, false
+	if len(all) == 0 {
+		return best, last <= first
 	}
-	return best.calls, 5*best.longest >= 4*(last-first)
+	best = spend(w.stacks, func() choice { return of.choose(file, all, preferred) })
+	if 4*best.next > 3*best.longest {
+		return choice{preferred: best.preferred}, false
+	}
+	return best, 5*best.longest >= 4*(last-first)
 }
 
 func (p *process) choose(f io.ReaderAt, from []candidate, preferred func(event.Frame) bool) (best choice) {
-	owned := false
 	for _, c := range from {
-		calls := p.calls(f, c)
+		calls, owned := p.calls(f, c), best.preferred != 0
 		switch own := slices.ContainsFunc(calls, preferred); {
 		case len(calls) == 0 || owned && !own:
 		case own && !owned:
-			best, owned = choice{calls, c.looks, 0}, true
+			best = choice{calls, c.looks, 0, c.goroutine}
 		case c.looks > best.longest:
-			best = choice{calls, c.looks, best.longest}
+			best = choice{calls, c.looks, best.longest, best.preferred}
 		default:
 			best.next = max(best.next, c.looks)
 		}
@@ -212,9 +222,11 @@ func (p *process) choose(f io.ReaderAt, from []candidate, preferred func(event.F
 
 func (p *process) calls(f io.ReaderAt, c candidate) []event.Frame {
 	if c.sp != 0 {
-		return p.callers(f, p.stack(f, c.place, c.memory))
+		return p.stacks.callers(p.Program, f, p.stack(f, c.place, c.memory))
 	}
-	return most(c.samples, func(stack []uint64) []event.Frame { return p.callers(f, p.offsets(stack)) })
+	return most(c.samples, func(stack []uint64) []event.Frame {
+		return p.stacks.callers(p.Program, f, p.offsets(stack))
+	})
 }
 
 // Close releases the rings and the file.

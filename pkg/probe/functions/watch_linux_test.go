@@ -3,6 +3,7 @@ package functions
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,7 @@ func TestTheFunctionOfAWaitIsNamed(t *testing.T) {
 					return len(got) > 0
 				})
 			}
+			harness.Equal(t, len(w.Main()) > 0 && w.main != 0, true, "the main goroutine is found")
 		})
 	}
 }
@@ -93,16 +95,22 @@ func TestAProgramWithoutGoFunctionsIsNotWatched(t *testing.T) {
 	}
 }
 
-// A sample is named at many ends of waits.
+// A sample is named at many ends of waits, and read once.
 func TestASampleIsNamedAlikeEachTime(t *testing.T) {
 	w := watch(t, NewStacks(), os.Getpid())
 	samples := slices.Repeat([]sample{{stack: own(t).Addresses}}, enough)
-	for range 2 {
-		got := w.of.calls(w.file, candidate{samples: samples})
+	for _, file := range []io.ReaderAt{w.file, &bounded{}} {
+		got := w.of.calls(file, candidate{samples: samples})
 		if len(got) != 2 || !strings.HasSuffix(got[0].Function, ".own") {
 			t.Errorf("%+v", got)
 		}
 	}
+	w.Look()
+	again := watch(t, w.stacks, os.Getpid())
+	again.Look()
+	harness.Equal(t, w.of.sought, true, "the first process's goroutines are sought")
+	harness.Equal(t, again.of.sought, false, "those of another with its program are, too")
+	harness.Equal(t, len(again.stays) > 0, true, "they are read")
 }
 
 // What is read after the check of its mounts is not a tenant's program.
@@ -163,7 +171,7 @@ func TestStacksAreReadToTheirEnds(t *testing.T) {
 	start := uint64(uintptr(unsafe.Pointer(&memory[0])))
 	end := start + uint64(page)
 	p := &process{pid: os.Getpid()}
-	got := p.stacks([]place{{sp: end - 100, high: end}, {sp: start, high: end}})
+	got := p.memory([]place{{sp: end - 100, high: end}, {sp: start, high: end}})
 	if len(got) != 100+min(page, stackBytes) || got[99] != 1 || got[100] != 2 {
 		t.Errorf("%d bytes", len(got))
 	}
@@ -185,9 +193,28 @@ func TestAProfileIsBounded(t *testing.T) {
 	size := ringPages * unix.Getpagesize()
 	ring := harness.Must(unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 	p.rings = map[int][]byte{1 << 23: ring}
-	p.look(os.Getpid())
+	p.look(os.Getpid(), true)
 	defer p.close()
 	if p.rings[1<<23] != nil {
 		t.Error("it keeps what an ended thread wrote")
+	}
+}
+
+func TestOfAPluginOnlyTheMainGoroutineIsNamedAgain(t *testing.T) {
+	w := watch(t, NewStacks(), os.Getpid())
+	main := place{goroutine: 1, sp: 1}
+	for i := range uint64(3) {
+		w.stays[place{goroutine: 2 + i, sp: 1}] = &stay{looks: []int{1, 2, 3, 4}}
+	}
+	w.stays[main] = &stay{looks: []int{2, 3}}
+	w.looks = 4
+	if got := w.Main(); got != nil || w.main != 0 {
+		t.Errorf("without names: %+v of %d", got, w.main)
+	}
+	w.main = main.goroutine
+	w.stacks.at = time.Time{}
+	w.stays[main].looks = []int{2}
+	if got := w.Main(); got != nil || w.stacks.at != (time.Time{}) {
+		t.Errorf("others are named: %+v", got)
 	}
 }
