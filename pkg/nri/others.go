@@ -26,6 +26,10 @@ type awaited struct {
 	looking bool
 	alone   bool
 	at      int64 // last look
+
+	listing sync.Mutex
+	listed  []Other
+	since   int64
 }
 
 const (
@@ -38,7 +42,7 @@ type looks struct {
 	n       int
 	delayed bool
 	late    bool
-	since   int64 // first call of a named plugin
+	since   int64 // first call
 	called  bool  // possibly
 	quiet   int64 // last look before
 	plugins map[uint32]*looked
@@ -78,7 +82,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 		return
 	}
 	l := a.seen[id]
-	if after == 0 && (l != nil || a.alone && clock.Monotonic()-a.at < int64(time.Second)) {
+	if after == 0 && (l != nil || a.aloneLately()) {
 		return
 	}
 	if l == nil {
@@ -114,17 +118,20 @@ func (p *Plugin) lookAgain() {
 	for _, l := range a.seen {
 		a.looking = a.looking || l.delayed && l.n < looksMax
 	}
-	again := a.looking
+	again, alone := a.looking, a.aloneLately()
 	a.mu.Unlock()
-	if again {
+	if again && !alone {
 		p.look(func(l *looks) bool { return l.delayed })
+	}
+	if again {
 		time.AfterFunc(awaitedAfter, p.lookAgain)
 	}
 }
 
+func (a *awaited) aloneLately() bool { return a.alone && clock.Monotonic()-a.at < int64(time.Second) }
+
 func (p *Plugin) look(wants func(*looks) bool) {
-	at := clock.Monotonic()
-	now, ok := p.others()
+	now, at, ok := p.others(clock.Monotonic())
 	if !ok {
 		return
 	}
@@ -173,7 +180,20 @@ func (l *looks) add(now []Other) {
 	}
 }
 
-func (p *Plugin) others() ([]Other, bool) { return p.options.Plugins(int(p.runtimePID.Load())) }
+// others lists again only after since.
+func (p *Plugin) others(since int64) (all []Other, at int64, ok bool) {
+	a := &p.awaited
+	a.listing.Lock()
+	defer a.listing.Unlock()
+	if a.since == 0 || a.since < since {
+		at = clock.Monotonic()
+		if all, ok = p.options.Plugins(int(p.runtimePID.Load())); !ok {
+			return nil, 0, false
+		}
+		a.listed, a.since = all, at
+	}
+	return a.listed, a.since, true
+}
 
 func (p *Plugin) alone(l *looks) bool {
 	p.awaited.mu.Lock()

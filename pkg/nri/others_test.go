@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -115,6 +116,7 @@ func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 		synctest.Wait()
 		harness.Equal(t, looks, 1, "looks")
 		harness.Equal(t, len(p.take("late", true).plugins), 1, "plugins seen")
+		time.Sleep(awaitedAfter)
 		p.Awake("ordinary")
 		time.Sleep(10 * awaitedAfter)
 		synctest.Wait()
@@ -129,18 +131,25 @@ func TestOneLookServesABurst(t *testing.T) {
 			looks := 0
 			p := New(Options{Plugins: func(int) ([]Other, bool) { looks++; return plugins, true }})
 			p.connected.Store(true)
-			want := 1 + 30
+			want := 30 + 1
 			if plugins == nil {
-				want = 1 + 1
+				want = 1
 			}
 			for i := range 30 {
 				p.Awake(fmt.Sprint(i))
 				synctest.Wait()
+				time.Sleep(time.Microsecond)
 				p.Await(fmt.Sprint(i))
 			}
 			time.Sleep(awaitedAfter)
 			synctest.Wait()
 			harness.Equal(t, looks, want, name)
+			since := clock.Monotonic()
+			for range 2 {
+				time.Sleep(time.Microsecond)
+				_, _, _ = p.others(since)
+				harness.Equal(t, looks, want+1, "for reports before it")
+			}
 			for i := range 30 {
 				p.take(fmt.Sprint(i), false)
 			}

@@ -72,11 +72,21 @@ func orphaned(ctx context.Context, parent int) bool {
 	return true
 }
 
-func (p *Plugin) late(s *event.Sandbox, reported int64) {
+func (p *Plugin) started(ctx context.Context, s *event.Sandbox, reported int64) {
+	stat, is := firstOf(s)
+	if is {
+		p.watch(ctx, s)
+	}
+	if s.Phase == event.SandboxRunning {
+		p.late(s, reported, stat, is)
+	}
+}
+
+func (p *Plugin) late(s *event.Sandbox, reported int64, stat procfs.Stat, is bool) {
 	before := p.take(s.ID, true)
 	defer func() {
 		if p.options.Plugins != nil && (before != nil && before.late || s.Late != 0) && !p.alone(before) {
-			if now, ok := p.others(); ok {
+			if now, _, ok := p.others(reported); ok {
 				s.Plugins = before.end(now, aliveOther, 0)
 				if before != nil && before.quiet != 0 {
 					s.Unasked = reported - before.quiet
@@ -84,7 +94,6 @@ func (p *Plugin) late(s *event.Sandbox, reported int64) {
 			}
 		}
 	}()
-	stat, is := firstOf(s)
 	if !is {
 		return
 	}
@@ -117,7 +126,7 @@ func firstOf(s *event.Sandbox) (procfs.Stat, bool) {
 }
 
 func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
-	if _, is := firstOf(s); !is || p.options.Plugins == nil || p.ends[s.ID] != nil {
+	if p.options.Plugins == nil || p.ends[s.ID] != nil {
 		return
 	}
 	if len(p.ends) >= awaitedMax {
@@ -143,10 +152,17 @@ func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 		cancel()
 		delete(p.ends, s.ID)
 	}
-	if before == nil || !before.late || p.alone(before) {
+	if before == nil || !before.late {
 		return
 	}
-	now, ok := p.others()
+	since := reported
+	for _, k := range before.plugins {
+		since = min(since, k.since)
+	}
+	if reported-since <= int64(event.LateReport) {
+		return
+	}
+	now, _, ok := p.others(reported)
 	if !ok {
 		return
 	}

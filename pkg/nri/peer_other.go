@@ -15,8 +15,6 @@ func processEnded(ctx context.Context, _ int) bool {
 	return false
 }
 
-func (*Plugin) late(*event.Sandbox, int64) {}
-
-func (*Plugin) watch(context.Context, *event.Sandbox) {}
+func (*Plugin) started(context.Context, *event.Sandbox, int64) {}
 
 func (*Plugin) stopped(*event.Sandbox, int64) {}

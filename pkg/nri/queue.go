@@ -76,11 +76,8 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 
 func (p *Plugin) reported(ctx context.Context, s *event.Sandbox, at int64) {
 	switch s.Phase {
-	case event.SandboxRunning:
-		p.late(s, at)
-		p.watch(ctx, s)
-	case event.SandboxPresent:
-		p.watch(ctx, s)
+	case event.SandboxRunning, event.SandboxPresent:
+		p.started(ctx, s, at)
 	default:
 		p.stopped(s, at)
 	}

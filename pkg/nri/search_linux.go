@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -15,28 +14,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Search finds other plugins after a change: processes at the runtime's NRI socket, and those that it started.
+// Search finds plugins after a change: processes at the runtime's NRI socket, and those that it started.
 type Search struct {
 	base string
 	pids func() ([]int, error)
 	max  time.Duration
 
-	mu      sync.Mutex
 	runtime int
 	at      map[uint64]uint64 // connections at the socket's path
 	clients map[uint64]bool   // of the runtime's sockets: a tenant's can have its name
 	found   []Other
 }
 
-// NewSearch takes the socket's path, which may be another in the runtime's mounts.
+// NewSearch takes the socket's path, which runtimes may mount elsewhere.
 func NewSearch(socket string) *Search {
 	return &Search{base: filepath.Base(socket), pids: procfs.All, max: 2 * time.Second, runtime: -1}
 }
 
-// List returns living ones.
+// List returns living ones. Calls must not overlap.
 func (n *Search) List(runtime int) (living []Other, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	ends, at, unread, err := peer.Connected(n.base)
 	if err != nil {
 		return nil, false
@@ -68,7 +64,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 	return living, true
 }
 
-const descriptorsMax = 1 << 12 // of a process: a pod may have a million
+const descriptorsMax = 1 << 12 // of a process: pods may have millions
 
 func (n *Search) search(others map[uint64]bool) bool {
 	n.found = nil

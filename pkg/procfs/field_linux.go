@@ -15,12 +15,17 @@ func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")
 
 // Calls counts a process's calls of read and write.
 func Calls(pid int) (reads, writes uint64) {
-	return field(path(pid, "io"), "syscr:"), field(path(pid, "io"), "syscw:")
+	text := lineAt(unix.AT_FDCWD, path(pid, "io"))
+	return fieldIn(text, "syscr:"), fieldIn(text, "syscw:")
 }
 
-func field(file, name string) (n uint64) {
+func field(file, name string) uint64 {
 	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
+	return fieldIn(string(text), name)
+}
+
+func fieldIn(text, name string) (n uint64) {
+	for line := range strings.Lines(text) {
 		if number, is := strings.CutPrefix(line, name); is {
 			n, _ = strconv.ParseUint(strings.TrimSpace(number), 10, 64)
 		}
