@@ -53,15 +53,14 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	if err != nil || len(answers) != 1 || len(answers[0].Data) < unixMessageSize {
 		return 0, false
 	}
-	attributes, _ := netlink.UnmarshalAttributes(answers[0].Data[unixMessageSize:])
-	return otherIn(attributes)
+	return otherIn(answers[0].Data[unixMessageSize:])
 }
 
 // otherIn reads the other end's inode of a unix socket (UDIAG_SHOW_PEER), 0 until accepted.
-func otherIn(attributes []netlink.Attribute) (inode uint32, known bool) {
-	for _, a := range attributes {
-		if a.Type == diagPeer && len(a.Data) == 4 {
-			return binary.NativeEndian.Uint32(a.Data), true
+func otherIn(attributes []byte) (inode uint32, known bool) {
+	for kind, data := range attributesIn(attributes) {
+		if kind == diagPeer && len(data) == 4 {
+			return binary.NativeEndian.Uint32(data), true
 		}
 	}
 	return 0, false

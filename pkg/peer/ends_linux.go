@@ -44,19 +44,21 @@ type End struct {
 func Connected(base string) (ends, at map[uint64]uint64, unread map[uint64]bool, err error) {
 	ends, at, unread = map[uint64]uint64{}, map[uint64]uint64{}, map[uint64]bool{}
 	err = unixSockets(1<<tcpEstablished, showName|showPeer|showUnread, math.MaxInt, func(s unixSocket) error {
-		attributes, err := s.attributes()
-		if other, _ := otherIn(attributes); other != 0 {
-			ends[uint64(s.inode)] = uint64(other)
-			if path.Base(nameIn(attributes[0].Data)) == base {
-				at[uint64(s.inode)] = uint64(other)
+		inode, named := uint64(s.inode), false
+		for kind, data := range s.attributes() {
+			switch {
+			case kind == diagName:
+				named = path.Base(nameIn(data)) == base
+			case kind == diagPeer && len(data) == 4 && binary.NativeEndian.Uint32(data) != 0:
+				ends[inode] = uint64(binary.NativeEndian.Uint32(data))
+			case kind == diagUnread && len(data) == 8 && binary.NativeEndian.Uint32(data) > 0:
+				unread[inode] = true
 			}
 		}
-		for _, a := range attributes {
-			if a.Type == diagUnread && len(a.Data) == 8 && binary.NativeEndian.Uint32(a.Data) > 0 {
-				unread[uint64(s.inode)] = true
-			}
+		if named && ends[inode] != 0 {
+			at[inode] = ends[inode]
 		}
-		return err
+		return nil
 	})
 	return ends, at, unread, err
 }
@@ -65,11 +67,10 @@ func Connected(base string) (ends, at map[uint64]uint64, unread map[uint64]bool,
 func Streams() (map[uint64]End, error) {
 	ends := map[uint64]End{}
 	errs := []error{unixSockets(1<<tcpEstablished, showPeer, math.MaxInt, func(s unixSocket) error {
-		attributes, err := s.attributes()
-		if other, known := otherIn(attributes); known {
+		if other, known := otherIn(s.shown); known {
 			ends[uint64(s.inode)] = End{uint64(other), "unix"}
 		}
-		return err
+		return nil
 	})}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		type pair struct{ of, other netip.AddrPort }

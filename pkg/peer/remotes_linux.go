@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 
 	"github.com/mdlayher/netlink"
@@ -24,6 +25,9 @@ const (
 
 // listMax bounds the kernel's time to about 50 ms.
 const listMax = 1 << 16
+
+// messagesMax is the kernel's (netlink_recvmsg).
+const messagesMax = 32 << 10
 
 var errCut = errors.New("the list of sockets (sock_diag) was cut")
 
@@ -51,7 +55,7 @@ func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 }
 
 func list(request []byte, most int, each func(m []byte) error) error {
-	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{MessageBufferSize: messagesMax})
 	if err != nil {
 		return err
 	}
@@ -86,25 +90,24 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 		if !s.listens && !wanted[s.inode] {
 			return nil
 		}
-		all, err := s.attributes()
 		name := ""
-		for _, a := range all {
+		for kind, data := range s.attributes() {
 			switch {
-			case a.Type == diagName:
-				name = nameIn(a.Data)
-			case a.Type == diagPeer && len(a.Data) == 4 && wanted[s.inode]:
-				if other := binary.NativeEndian.Uint32(a.Data); other != 0 { // 0: not yet accepted
+			case kind == diagName:
+				name = nameIn(data)
+			case kind == diagPeer && len(data) == 4 && wanted[s.inode]:
+				if other := binary.NativeEndian.Uint32(data); other != 0 { // 0: not yet accepted
 					others[other] = s.inode
 				}
-			case a.Type == diagWaiting:
-				for i := 0; i+4 <= len(a.Data) && name != ""; i += 4 {
-					if waiting := binary.NativeEndian.Uint32(a.Data[i:]); wanted[waiting] {
+			case kind == diagWaiting:
+				for i := 0; i+4 <= len(data) && name != ""; i += 4 {
+					if waiting := binary.NativeEndian.Uint32(data[i:]); wanted[waiting] {
 						remotes[uint64(waiting)] = Remote{"unix", name}
 					}
 				}
 			}
 		}
-		return err
+		return nil
 	})
 	if len(others) == 0 {
 		return err
@@ -114,13 +117,12 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 		if !is {
 			return nil
 		}
-		all, err := s.attributes()
-		for _, a := range all {
-			if name := nameIn(a.Data); a.Type == diagName && name != "" {
+		for kind, data := range s.attributes() {
+			if name := nameIn(data); kind == diagName && name != "" {
 				remotes[uint64(of)] = Remote{"unix", name}
 			}
 		}
-		return err
+		return nil
 	}))
 }
 
@@ -131,8 +133,18 @@ type unixSocket struct {
 }
 
 // attributes has the name first.
-func (s unixSocket) attributes() ([]netlink.Attribute, error) {
-	return netlink.UnmarshalAttributes(s.shown)
+func (s unixSocket) attributes() iter.Seq2[uint16, []byte] { return attributesIn(s.shown) }
+
+func attributesIn(b []byte) iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		for len(b) >= unix.SizeofNlAttr {
+			n := int(binary.NativeEndian.Uint16(b))
+			if n < unix.SizeofNlAttr || n > len(b) || !yield(binary.NativeEndian.Uint16(b[2:]), b[unix.SizeofNlAttr:n]) {
+				return
+			}
+			b = b[min((n+3)&^3, len(b)):]
+		}
+	}
 }
 
 func unixRequest(states, show uint32) []byte {
