@@ -1,39 +1,44 @@
 package probe
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports halted processes, and samples holders of awaited locks. It polls up to polledMax
-// that did not just run, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely: children
-// have their time.
+// halts reports halted processes, and samples holders of awaited locks. It polls those that ran or were polled longest
+// ago, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely: children have their time.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
-	asked, parents := 0, make(map[event.Process]bool, len(r.table.live))
+	parents := make(map[event.Process]bool, len(r.table.live))
 	for _, known := range r.table.live {
 		parents[known.parent] = true
 	}
+	due := make([]event.Process, 0, len(r.table.live))
 	for process, known := range r.table.live {
-		if asked >= polledMax {
-			return
-		}
 		every := int64(dutiesEvery)
 		if parents[process] {
 			every *= 10
 		}
-		if known.pid == 0 || !known.halted && r.now-known.looked < every {
-			continue
+		if known.pid != 0 && (known.halted || r.now-known.looked >= every) {
+			due = append(due, process)
 		}
+	}
+	slices.SortFunc(due, func(a, b event.Process) int {
+		return cmp.Compare(r.table.live[a].looked, r.table.live[b].looked)
+	})
+	for _, process := range due[:min(len(due), polledMax)] {
+		known := r.table.live[process]
 		r.halt(process, known)
-		asked++
 		known.looked = r.now
 	}
 }
 
-const polledMax = 10
+const polledMax = 5
 
 func (r *reader) halt(process event.Process, known *tracked) {
 	state, by := agents.HaltOf(int(known.pid))

@@ -200,3 +200,27 @@ func TestAStoppedParentIsSaidAfterItsChild(t *testing.T) {
 		harness.Equal(t, said, test.said, test.childEnds, test.after)
 	}
 }
+
+// A burst has more processes than are read at once: each waits for its turn, and none for luck.
+func TestManyProcessesAreLookedAtInTurn(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	harness.Check(t, cmd.Start())
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	bySignal(t, cmd.Process.Pid)
+	pid := uint32(cmd.Process.Pid)
+	start := uint64(harness.Must(procfs.StatOf(int(pid)))(t).Start)
+	said := map[event.Process]bool{}
+	r := &reader{
+		table: newTable(nil), decoder: decode.New(decode.Options{Processes: 16}),
+		sink: func(e event.Event) { said[e.Body.(*event.Agent).Process] = true },
+	}
+	for n := range uint32(4 * polledMax) {
+		process := kernel.ProcessOf(kernel.Key{Tgid: n, Start: start})
+		r.table.note(event.Event{Time: 1, Body: &event.Exec{Process: process, PID: pid, Root: true}})
+	}
+	for turn := range 4 {
+		r.now += int64(dutiesEvery) + 1
+		r.halts()
+		harness.Equal(t, len(said), (turn+1)*polledMax, "after turn", turn)
+	}
+}

@@ -32,7 +32,7 @@ var idleIn = []string{
 	"ring_buffer_wait", "perf_read", "fuse_dev_do_read", "kthread",
 }
 
-// anyCallIn only says that a thread is in a system call, such as restart_syscall.
+// anyCallIn are entries of all system calls.
 var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "do_el0_svc"}
 
 // frozenIn are functions in which cgroup v2 and v1 freeze. Since 6.1 v1 freezes threads where they sleep, in state D.
