@@ -55,7 +55,7 @@ const maxDescriptors = 1 << 20
 
 // Descriptors calls each with entries of /proc/PID/fd until that returns false. Other users' need CAP_SYS_PTRACE.
 func Descriptors(pid int, each func(fd int, target string) bool) error {
-	dir, err := os.Open(path(pid, "fd"))
+	dir, err := open(path(pid, "fd"))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type Thread struct {
 
 // Threads reads up to most threads. Channel needs CAP_SYS_PTRACE for other users.
 func Threads(pid, most int) ([]Thread, error) {
-	dir, err := os.Open(path(pid, "task"))
+	dir, err := open(path(pid, "task"))
 	if err != nil {
 		return nil, err
 	}
