@@ -174,9 +174,18 @@ const relook = 10 * time.Second
 func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	sees := viewOf(pid, contained())
 	seen := fmt.Sprint(sees, dirs, names)
+	at := make([]string, len(dirs))
+	for i, dir := range dirs {
+		at[i] = sees.path(dir)
+	}
 	for _, name := range names {
-		for _, dir := range dirs {
-			if info, err := os.Stat(sees.path(filepath.Join(dir, filepath.Base(name)))); err == nil {
+		name = filepath.Base(name)
+		for i, dir := range dirs {
+			info, err := os.Lstat(filepath.Join(at[i], name))
+			if err == nil && info.Mode().Type() == fs.ModeSymlink {
+				info, err = os.Stat(sees.path(filepath.Join(dir, name)))
+			}
+			if err == nil {
 				seen += fmt.Sprint(dir, info.Mode(), info.Size(), info.ModTime().UnixNano())
 				break
 			}
