@@ -48,7 +48,7 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		if !is || after.Operation != results[0].(*Judged).Operation.Key() || after.Says == "" {
 			t.Fatalf("%+v", results)
 		}
-		calls, work := results[0].Drawn().Spans.ScopeSpans[0].Spans, after.Spans.ScopeSpans[0].Spans
+		calls, work := results[0].Drawn().Read().ScopeSpans[0].Spans, after.Read().ScopeSpans[0].Spans
 		if len(work) != 2 || work[0].Name != "work after ADD" || work[1].Name != "powershell" ||
 			string(work[1].ParentSpanId) != string(work[0].SpanId) {
 			t.Fatalf("%v", work)

@@ -60,7 +60,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			if test.marks == 0 {
 				return
 			}
-			mark, call := marks[0].Drawn().Spans.ScopeSpans[0].Spans, over[0].IDs[over[0].Operation.Calls[0]]
+			mark, call := marks[0].Drawn().Read().ScopeSpans[0].Spans, over[0].IDs[over[0].Operation.Calls[0]]
 			if len(mark) != 1 || string(mark[0].TraceId) != string(call[:]) {
 				t.Errorf("the mark: %v", mark)
 			}
@@ -204,8 +204,8 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 			says := ""
 			take := func(r Result) {
 				if c, is := r.(*Connected); is {
-					if says += c.Verdict.Says; !strings.Contains(c.Drawn().Spans.String(), c.Verdict.Says) {
-						t.Errorf("not in its span: %s", c.Drawn().Spans)
+					if says += c.Verdict.Says; !strings.Contains(c.Drawn().Read().String(), c.Verdict.Says) {
+						t.Errorf("not in its span: %s", c.Drawn().Read())
 					}
 				}
 			}

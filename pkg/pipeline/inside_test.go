@@ -80,7 +80,7 @@ func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result)
 		}
 		return kind
 	}
-	for _, s := range r.Drawn().Spans.ScopeSpans[0].Spans {
+	for _, s := range r.Drawn().Read().ScopeSpans[0].Spans {
 		kind := see("", s.Attributes)
 		seen[kind] = true
 		for _, e := range s.Events {

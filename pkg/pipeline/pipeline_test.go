@@ -47,7 +47,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 			if !is {
 				t.Fatalf("at %d: %+v", e.Time, r)
 			}
-			span := hung.Spans.ScopeSpans[0].Spans[0]
+			span := hung.Read().ScopeSpans[0].Spans[0]
 			if calls := p.InFlight(); len(calls) != 1 || calls[0].Plugin != "bridge" {
 				t.Errorf("at %d in progress: %+v", e.Time, calls)
 			}
@@ -85,12 +85,12 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 	reduced := 0
 	for round := range 7 {
 		for _, r := range three(p, round) {
-			if len(r.Whole.Spans.ScopeSpans[0].Spans) != 3 {
+			if len(r.Whole.Read().ScopeSpans[0].Spans) != 3 {
 				t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
 			}
 			if r.Judgement.Reduced {
 				reduced++
-				harness.Equal(t, len(r.Spans.ScopeSpans[0].Spans), 2, "reduced", r.Operation.ContainerID, "spans")
+				harness.Equal(t, len(r.Read().ScopeSpans[0].Spans), 2, "reduced", r.Operation.ContainerID, "spans")
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func sound(t *testing.T, r Result) {
 		_, after := r.(*After)
 		if s, is := r.(*Started); is && s.Spans == nil {
 			return
-		} else if n := len(r.Drawn().Spans.ScopeSpans[0].Spans); n != 1 && !after && !is {
+		} else if n := len(r.Drawn().Read().ScopeSpans[0].Spans); n != 1 && !after && !is {
 			t.Errorf("a mark has %d spans", n)
 		}
 		return
@@ -224,7 +224,7 @@ func operationSound(t *testing.T, r *Judged) {
 	if r.Spans == nil {
 		return
 	}
-	for _, s := range r.Spans.ScopeSpans[0].Spans {
+	for _, s := range r.Read().ScopeSpans[0].Spans {
 		if s.EndTimeUnixNano < s.StartTimeUnixNano && r.Operation.Wall > 1<<20 {
 			t.Errorf("%s ends before it starts", s.Name)
 		}

@@ -85,7 +85,7 @@ func (w *writer) operation() oteltrace.SpanID {
 func (w *writer) call(call *model.Call) {
 	where, links := w.place(call)
 	verdict := w.j.Calls[call]
-	where.attributes = keyValues(nil, nonZero(attr.CNIIfName(call.IfName), attr.CNIName(call.Network))...)
+	where.attributes = appendAll(nil, inSpan, nonZero(attr.CNIIfName(call.IfName), attr.CNIName(call.Network))...)
 	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
 	s := w.span(where, id, "CNI "+cmp.Or(call.Command, "call"), call.Start, call.End, attr.KindCall)
 	s.Links = links

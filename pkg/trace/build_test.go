@@ -72,7 +72,7 @@ func parent(traceparent string) func(*model.Operation) {
 
 func build(op *model.Operation) []*tracepb.Span {
 	b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1"}.Resource(), "v1")
-	return b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans
+	return b.Build(op, options.Judge(op)).Read().ScopeSpans[0].Spans
 }
 
 func find(spans []*tracepb.Span, name string) *tracepb.Span {
@@ -305,7 +305,7 @@ func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 		o := model.Outage{Interval: model.Interval{End: 40}, Reasons: told("not initialized"), Folder: folder}
 		o.Overdue = want == 2
 		o.Lacks = []model.Lack{{What: event.LackFolder, Said: told("no folder")[0]}}
-		s := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Outage(o).Spans.ScopeSpans[0].Spans[0]
+		s := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Outage(o).Read().ScopeSpans[0].Spans[0]
 		if got := said(s, "cniscope.folder_changes").GetIntValue(); got != int64(want) || len(s.Events) != 3+want {
 			t.Errorf("%d changes of the folder, want %d; events: %v", got, want, s.Events)
 		}
@@ -331,7 +331,7 @@ func TestSpanNamesAreFew(t *testing.T) {
 	names := map[string]bool{}
 	for i := range 1000 {
 		op := sandbox(func(op *model.Operation) { iptables(op).Name = fmt.Sprint("tool-", i) })
-		for _, s := range b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans {
+		for _, s := range b.Build(op, options.Judge(op)).Read().ScopeSpans[0].Spans {
 			names[s.Name] = true
 		}
 	}
@@ -367,7 +367,7 @@ func BenchmarkBuild(b *testing.B) {
 	builder := NewBuilder(IDs{}, nil, "v1")
 	b.ReportAllocs()
 	for b.Loop() {
-		builder.Build(op, j)
+		builder.Build(op, j).Encoded()
 	}
 }
 
@@ -406,7 +406,7 @@ func TestASampledTraceHasItsThreshold(t *testing.T) {
 	o.Ratio, o.ParentBased, o.Keep = math.Nextafter(1, 0), true, nil
 	for above, want := range map[string]bool{"": true, sampled: false} {
 		op := sandbox(parent(above))
-		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
+		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Read().ScopeSpans[0].Spans {
 			if strings.HasPrefix(s.TraceState, "ot=th:000000000000") != want || s.Flags&flagRandom != 0 != want {
 				t.Errorf("below %q: %s has tracestate %q, flags %x", above, s.Name, s.TraceState, s.Flags)
 			}
@@ -434,7 +434,7 @@ func TestOnlyAnOwnRatioReplacesAParentsThreshold(t *testing.T) {
 		o.Ratio, o.ParentBased, o.Call = tt.ratio, tt.parentBased, tt.slow
 		op := sandbox(parent(sampled))
 		op.Calls[0].Trace.State = "vendor=x,ot=th:c" + tt.rv
-		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Spans.ScopeSpans[0].Spans {
+		for _, s := range NewBuilder(IDs{}, nil, "").Build(op, o.Judge(op)).Read().ScopeSpans[0].Spans {
 			if s.Name == "CNI ADD" && !regexp.MustCompile(tt.want).MatchString(s.TraceState) {
 				t.Errorf("%+v: tracestate %s", tt, s.TraceState)
 			}

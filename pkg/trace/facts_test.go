@@ -139,7 +139,7 @@ func TestWhatIsSlowInsideIsMarked(t *testing.T) {
 		Build(op, judge.Options{
 			Thresholds: judge.Thresholds{Agent: 7, Lock: 5},
 			Sampling:   judge.Sampling{All: true},
-		}.Judge(op)).Spans.ScopeSpans[0].Spans
+		}.Judge(op)).Read().ScopeSpans[0].Spans
 	got := ""
 	for _, s := range spans {
 		if said(s, "cniscope.slow") != nil {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -218,12 +219,22 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 		Links: first.Links, Attributes: common(group),
 	}
 	add(s, attr.FoldedCount(len(group)), attr.FoldedSumMS(total), attr.FoldedWorstMS(worst.took()))
+	read(s)
 	if args := worst.value(semconv.ProcessCommandArgsKey); args != nil {
 		s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: string(attr.FoldedWorstArgsKey), Value: args})
 	}
 	add(s, exits(group)...)
 	add(s, sums(group)...)
+	read(s)
 	return s
+}
+
+// read decodes added attributes.
+func read(s *tracepb.Span) {
+	m := s.ProtoReflect()
+	added := m.GetUnknown()
+	m.SetUnknown(nil)
+	_ = proto.UnmarshalOptions{Merge: true}.Unmarshal(added, s) // valid: add encoded them
 }
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }

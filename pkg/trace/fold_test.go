@@ -36,6 +36,7 @@ func (t *tree) add(up int, kind, name string, start, ms int, about ...attribute.
 	}
 	add(s, attr.Kind(kind))
 	add(s, about...)
+	read(s)
 	t.spans = append(t.spans, s)
 	return n
 }
@@ -85,6 +86,7 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 			} {
 				e := &tracepb.Span{}
 				add(e, key)
+				read(e)
 				s.Events = append(s.Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes})
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -18,7 +17,7 @@ type at struct {
 	parent     oteltrace.SpanID
 	state      string
 	remote     bool
-	attributes []*commonpb.KeyValue // of all spans below
+	attributes []byte // encoded, of all spans below
 }
 
 func (a at) under(s *tracepb.Span) at {

@@ -75,7 +75,7 @@ func (w *writer) draw(d *drawing) {
 	d.writer = w
 	d.where = d.outer
 	if len(d.image.Facts) > 0 {
-		d.where.attributes = keyValues(slices.Clip(d.outer.attributes), aboutRun(d.run.Run)...)
+		d.where.attributes = appendAll(slices.Clip(d.outer.attributes), inSpan, aboutRun(d.run.Run)...)
 	}
 	of := drawers()
 	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *model.Fact) int {

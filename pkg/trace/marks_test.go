@@ -69,8 +69,8 @@ func belowIt(t *testing.T, op *model.Operation, want string) {
 		}),
 		b.After(model.After{Flight: flight, End: 40, Image: agent}, judge.Afterwards{Judgement: &judge.Judgement{}, Says: "slow", Cause: "command"}),
 	} {
-		spans = append(spans, mark.Spans.ScopeSpans[0].Spans...)
-		harness.Equal(t, attributeOf(mark.Spans.Resource.Attributes, "k8s.pod.name").GetStringValue(), "web-0", "pod")
+		spans = append(spans, mark.Read().ScopeSpans[0].Spans...)
+		harness.Equal(t, attributeOf(mark.Read().Resource.Attributes, "k8s.pod.name").GetStringValue(), "web-0", "pod")
 	}
 	for _, s := range spans {
 		if hex.EncodeToString(s.ParentSpanId) == sampled[36:52] {

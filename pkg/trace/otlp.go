@@ -3,21 +3,22 @@ package trace
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
-	s.Attributes = keyValues(s.Attributes, kvs...)
-}
+func add(s *tracepb.Span, kvs ...attribute.KeyValue) { attach(s, inSpan, kvs...) }
 
 func fail(s *tracepb.Span, message, errorType string) {
 	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
@@ -26,10 +27,9 @@ func fail(s *tracepb.Span, message, errorType string) {
 
 func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	trace, span := to.TraceID(), to.SpanID()
-	return &tracepb.Span_Link{
-		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
-		Attributes: keyValues(nil, attr.Link(why)),
-	}
+	l := &tracepb.Span_Link{TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String()}
+	attach(l, inLink, attr.Link(why))
+	return l
 }
 
 func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
@@ -39,42 +39,51 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-func keyValues(out []*commonpb.KeyValue, kvs ...attribute.KeyValue) []*commonpb.KeyValue {
-	pairs := make([]struct {
-		commonpb.KeyValue
-		value commonpb.AnyValue
-		text  commonpb.AnyValue_StringValue
-	}, len(kvs))
-	out = slices.Grow(out, len(kvs))
-	for i, kv := range kvs {
-		p := &pairs[i]
-		p.Key, p.Value = string(kv.Key), &p.value
-		if p.value.Value, p.text.StringValue = &p.text, kv.Value.AsString(); kv.Value.Type() != attribute.STRING {
-			set(p.Value, kv.Value)
-		}
-		out = append(out, &p.KeyValue)
-	}
-	return out
+// Field numbers of attributes (opentelemetry/proto/trace/v1/trace.proto, resource/v1/resource.proto).
+const (
+	inResource protowire.Number = 1
+	inEvent    protowire.Number = 3
+	inLink     protowire.Number = 4
+	inSpan     protowire.Number = 9
+)
+
+// attach adds encoded attributes to a message, which thousands of small messages would cost ten times as much.
+func attach(to proto.Message, field protowire.Number, kvs ...attribute.KeyValue) {
+	m := to.ProtoReflect()
+	m.SetUnknown(appendAll(m.GetUnknown(), field, kvs...))
 }
 
-func set(to *commonpb.AnyValue, v attribute.Value) {
+func appendAll(b []byte, field protowire.Number, kvs ...attribute.KeyValue) []byte {
+	var room [256]byte
+	for _, kv := range kvs {
+		value := appendValue(room[:0], kv.Value)
+		size := protowire.SizeTag(1) + protowire.SizeBytes(len(kv.Key)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
+		b = protowire.AppendTag(b, field, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(size))
+		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), string(kv.Key))
+		b = protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), value)
+	}
+	return b
+}
+
+// appendValue encodes an AnyValue (opentelemetry/proto/common/v1/common.proto).
+func appendValue(b []byte, v attribute.Value) []byte {
 	switch v.Type() {
 	case attribute.BOOL:
-		to.Value = &commonpb.AnyValue_BoolValue{BoolValue: v.AsBool()}
+		return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(v.AsBool()))
 	case attribute.INT64:
-		to.Value = &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}
+		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(v.AsInt64()))
 	case attribute.FLOAT64:
-		to.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}
+		return protowire.AppendFixed64(protowire.AppendTag(b, 4, protowire.Fixed64Type), math.Float64bits(v.AsFloat64()))
 	case attribute.STRINGSLICE:
-		texts := v.AsStringSlice()
-		list := make([]*commonpb.AnyValue, len(texts))
-		for i, s := range texts {
-			list[i] = &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+		var list []byte
+		for _, s := range v.AsStringSlice() {
+			one := appendValue(nil, attribute.StringValue(s))
+			list = protowire.AppendBytes(protowire.AppendTag(list, 1, protowire.BytesType), one)
 		}
-		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}
-	default:
-		to.Value = &commonpb.AnyValue_StringValue{StringValue: v.String()}
+		return protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), list)
 	}
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), strings.ToValidUTF8(v.String(), "\ufffd"))
 }
 
 // Node has the resource attributes of every trace.

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder
 // From sets the origin of later operations.
 func (b *Builder) From(origin event.Origin) { b.origin = origin }
 
-// Trace is an operation as spans. IDs are by call, ID is a mark's.
+// Trace is an operation as spans, whose attributes are encoded (see Read). IDs are by call, ID is a mark's.
 type Trace struct {
 	Spans *tracepb.ResourceSpans
 	IDs   map[*model.Call]oteltrace.TraceID
@@ -60,6 +61,16 @@ func Of(spans *tracepb.ResourceSpans) Trace {
 
 // Encoded returns Spans as TracesData. Do not change it.
 func (t Trace) Encoded() ([]byte, error) { return t.encode() }
+
+// Read returns the spans with attributes.
+func (t Trace) Read() *tracepb.ResourceSpans {
+	data, err := t.Encoded()
+	all := &tracepb.TracesData{}
+	if err = errors.Join(err, proto.Unmarshal(data, all)); err != nil {
+		return &tracepb.ResourceSpans{}
+	}
+	return all.ResourceSpans[0]
+}
 
 // Drawn is for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
@@ -85,9 +96,11 @@ func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
 }
 
 func (w *writer) finish(runtime event.Runtime) Trace {
+	resource := &resourcepb.Resource{}
+	attach(resource, inResource, w.about(runtime)...)
 	all := Of(&tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(nil, w.about(runtime)...)},
+		Resource:  resource,
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
@@ -113,7 +126,7 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 const flagRandom = 1 << 1
 
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
-	const usual = 20 // attributes
+	const usual = 512 // bytes of attributes
 	flags := uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled)
 	if where.trace == w.own && where.state != "" {
 		flags |= flagRandom
@@ -122,11 +135,10 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
 		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
-		Flags:      flags,
-		Attributes: make([]*commonpb.KeyValue, 0, usual),
+		Flags: flags,
 	}
-	add(s, attr.Kind(kind))
-	s.Attributes = append(s.Attributes, where.attributes...)
+	about := appendAll(make([]byte, 0, usual), inSpan, attr.Kind(kind))
+	s.ProtoReflect().SetUnknown(append(about, where.attributes...))
 	if where.parent.IsValid() {
 		s.ParentSpanId = where.parent[:]
 	}
@@ -138,9 +150,9 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 }
 
 func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
-	s.Events = append(s.Events, &tracepb.Span_Event{
-		Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(nil, about...),
-	})
+	e := &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at)}
+	attach(e, inEvent, about...)
+	s.Events = append(s.Events, e)
 }
 
 // slow marks a span twice: backends search the attribute, users read the event.

@@ -42,7 +42,7 @@ func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans) {
 	t.Helper()
 	for _, r := range resultsOf(t, recording) {
-		all = append(all, r.Spans)
+		all = append(all, r.Read())
 	}
 	return all
 }

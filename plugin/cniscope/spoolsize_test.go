@@ -37,7 +37,7 @@ func perPod(t *testing.T, recording string, fold bool) size {
 			continue
 		}
 		pods[r.Operation.ContainerID] = true
-		spans := r.Spans
+		spans := r.Read()
 		if fold {
 			spans = trace.Fold(spans)
 		}

@@ -183,8 +183,8 @@ func spansOf(events []event.Event) (all []string) {
 		Settle: l.Settle, MaxHold: l.MaxHold, Processes: l.Processes, Operations: l.Operations, Images: l.Images, Facts: l.Facts,
 	}, judge.Options{Sampling: judge.Sampling{All: true}}, trace.NewBuilder(trace.IDs{}, nil, ""))
 	take := func(r pipeline.Result) {
-		if spans := r.Drawn().Spans; spans != nil {
-			all = append(all, lines(spans)...)
+		if drawn := r.Drawn(); drawn.Spans != nil {
+			all = append(all, lines(drawn.Read())...)
 		}
 	}
 	for _, e := range events {

@@ -169,7 +169,7 @@ func (d *Destinations) Take(r pipeline.Result) {
 		return
 	}
 	if d.Fold.Load() {
-		all = trace.Of(trace.Fold(all.Spans))
+		all = trace.Of(trace.Fold(all.Read()))
 	}
 	for _, to := range d.all {
 		to.Enqueue(all.Spans, all.Encoded)

@@ -99,7 +99,7 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 		trace.NewBuilder(trace.IDs{Seed: "a boot"}, trace.Node{Name: "win-0", OS: "windows", Arch: "amd64", Version: "test"}.Resource(), "test"))
 	sink := func(e event.Event) {
 		for _, r := range p.Apply(e) {
-			if drawn := r.Drawn().Spans; drawn != nil {
+			if drawn := r.Drawn().Read(); r.Drawn().Spans != nil {
 				spans = append(spans, drawn)
 			}
 		}
