@@ -53,22 +53,28 @@ func (c chunk) decoded(after uint64) iter.Seq[control.Line] {
 	}
 }
 
-// packer pools flate.Writers: each has 1.2 MB, which a pool frees under memory pressure.
-type packer struct{ writers sync.Pool }
+// packer pools deflaters: each has 1.2 MB, which a pool frees under memory pressure.
+type packer struct{ idle sync.Pool }
+
+type deflater struct {
+	*flate.Writer
+	out bytes.Buffer
+}
 
 func (p *packer) pack(data []byte) []byte {
-	var out bytes.Buffer
-	w, _ := p.writers.Get().(*flate.Writer)
-	if w == nil {
-		w, _ = flate.NewWriter(nil, flate.BestSpeed)
+	d, _ := p.idle.Get().(*deflater)
+	if d == nil {
+		d = &deflater{}
+		d.Writer, _ = flate.NewWriter(nil, flate.BestSpeed)
 	}
-	defer p.writers.Put(w)
-	w.Reset(&out)
-	_, err := w.Write(data)
-	if errors.Join(err, w.Close()) != nil {
+	defer p.idle.Put(d)
+	d.out.Reset()
+	d.Reset(&d.out)
+	_, err := d.Write(data)
+	if errors.Join(err, d.Close()) != nil {
 		return nil
 	}
-	return bytes.Clone(out.Bytes())
+	return bytes.Clone(d.out.Bytes())
 }
 
 func unpack(data []byte) ([]byte, error) { return io.ReadAll(flate.NewReader(bytes.NewReader(data))) }
