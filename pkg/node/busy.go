@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// busy counts open operations. One goroutine sets it, others read.
-type busy struct{ open atomic.Int64 }
+// busy: operations are open. One goroutine sets it, others read.
+type busy struct{ open atomic.Bool }
 
-func (b *busy) set(open int) { b.open.Store(int64(open)) }
-func (b *busy) is() bool     { return b.open.Load() > 0 }
+func (b *busy) set(open bool) { b.open.Store(open) }
+func (b *busy) is() bool      { return b.open.Load() }

@@ -179,7 +179,7 @@ func (r *recorder) take(e event.Event) {
 			r.late.take(result)
 		}
 	}
-	r.open.set(r.pipeline.Open())
+	r.open.set(r.pipeline.Busy())
 	r.progress.draw(e)
 	if _, tick := e.Body.(*event.Tick); tick {
 		_ = r.out.Flush() // for readers, and in case of a crash

@@ -315,7 +315,7 @@ func (n *node) take(e event.Event) {
 	for _, r := range n.pipeline.Apply(e) {
 		n.consumers.result(r, n.pipeline.Now())
 	}
-	n.open.set(n.pipeline.Open())
+	n.open.set(n.pipeline.Busy())
 }
 
 func (n *node) alive() (report string, ok bool) {
@@ -327,7 +327,7 @@ func (n *node) flush(ctx context.Context) {
 	for _, r := range n.pipeline.Flush() {
 		n.consumers.result(r, n.pipeline.Now())
 	}
-	n.open.set(0)
+	n.open.set(false)
 	n.mu.Unlock()
 	n.consumers.close(ctx)
 }
