@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Configuration adds a plugin's complete standard input. Of invalid JSON (false), nothing may stay.
@@ -90,45 +91,67 @@ type place struct {
 }
 
 // walk also adds repeated keys' values: plugins differ in which they use.
-func (c *Call) walk(b []byte, at place) {
-	in := json.NewDecoder(bytes.NewReader(b))
-	in.UseNumber()
-	c.next(in, at)
-}
+func (c *Call) walk(b []byte, at place) { c.next(&tokens{b}, at) }
 
 // next returns false at the end of an array.
-func (c *Call) next(in *json.Decoder, at place) bool {
-	token, err := in.Token()
-	if err != nil {
+func (c *Call) next(in *tokens, at place) bool {
+	switch v := in.next(); v[0] {
+	case ']':
 		return false
-	}
-	switch v := token.(type) {
-	case string:
-		c.scalar(v, at)
-	case json.Number:
-		c.scalar(v.String(), at)
-	case json.Delim:
-		if v == '[' {
-			for c.next(in, at) {
-			}
+	case '[':
+		for c.next(in, at) {
 		}
-		if v == '{' {
-			c.object(in, at)
-		}
-		return v == '[' || v == '{'
+	case '{':
+		c.object(in, at)
+	case '"':
+		c.scalar(unquoted(v), at)
+	case 't', 'f', 'n':
+	default:
+		c.scalar(string(v), at)
 	}
 	return true
 }
 
+// tokens are those of valid JSON.
+type tokens struct{ rest []byte }
+
+// next returns a bracket, a quoted string or a bare word. json.Decoder allocates for each.
+func (t *tokens) next() []byte {
+	t.rest = bytes.TrimLeft(t.rest, " \t\r\n,:")
+	n := 1
+	switch {
+	case len(t.rest) == 0:
+		return []byte{']'}
+	case t.rest[0] == '"':
+		for ; t.rest[n] != '"'; n++ {
+			if t.rest[n] == '\\' {
+				n++
+			}
+		}
+		n++
+	case bytes.IndexByte([]byte("{}[]"), t.rest[0]) < 0:
+		if n = bytes.IndexAny(t.rest, " \t\r\n,}]"); n < 0 {
+			n = len(t.rest)
+		}
+	}
+	token := t.rest[:n]
+	t.rest = t.rest[n:]
+	return token
+}
+
+func unquoted(quoted []byte) (s string) {
+	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	_ = json.Unmarshal(quoted, &s) // valid
+	return s
+}
+
 var sysctl = regexp.MustCompile(`^(net|kernel|vm|fs)([./][A-Za-z][\w-]{0,30}){1,6}$`)
 
-func (c *Call) object(in *json.Decoder, at place) {
-	for {
-		token, _ := in.Token()
-		key, is := token.(string)
-		if !is { // end of the object
-			return
-		}
+func (c *Call) object(in *tokens, at place) {
+	for token := in.next(); token[0] == '"'; token = in.next() {
+		key := unquoted(token)
 		switch {
 		case at.key == "sysctl" && sysctl.MatchString(key), c.named(key), c.names[key], c.public(key, place{}):
 		default:
