@@ -39,7 +39,6 @@ const ip = `\[?([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){
 
 // secret and later shapes match nothing.
 var patterns = [...]*regexp.Regexp{
-	word:     regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`),
 	digits:   regexp.MustCompile(`^[0-9]{1,7}(:[0-9]{1,7})?$`),
 	host:     regexp.MustCompile(`^!?` + ip + `(/(` + ip + `|[0-9]{1,3}))?(-` + ip + `)?(:[0-9]{1,5}(-[0-9]{1,5})?)?$`),
 	handle:   regexp.MustCompile(`^([0-9a-f]{0,4}:[0-9a-f]{0,4}|root|ingress|egress)$`),
@@ -51,7 +50,17 @@ var patterns = [...]*regexp.Regexp{
 }
 
 func (s shape) matches(value string) bool {
+	if s == word {
+		return isWord(value)
+	}
 	return s < secret && patterns[s].MatchString(value)
+}
+
+// isWord matches `^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`.
+func isWord(s string) bool {
+	const first = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+	rest := strings.TrimLeft(s, first)
+	return len(rest) < len(s) && len(s) <= 32 && strings.Trim(rest, first+".:@-") == ""
 }
 
 // command matches a statement's cmdlet, with PowerShell's approved verbs (Get-Verb).

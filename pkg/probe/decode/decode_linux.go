@@ -275,7 +275,10 @@ func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	if int(w.Len) > more {
 		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, more)
 	}
-	r := record{InsideCallEvent: w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
+	if w.H.Task != d.last || d.name == "" {
+		d.last, d.name = w.H.Task, kernel.ProcessOf(w.H.Task)
+	}
+	r := record{InsideCallEvent: w, process: d.name, data: w.Data[:w.Len]}
 	d.events = d.events[:0]
 	for _, b := range d.bodies(r) {
 		d.attribute(r.process, b)
@@ -298,6 +301,11 @@ func (d *Decoder) bodies(r record) []event.Body {
 }
 
 func (d *Decoder) attribute(process event.Process, body event.Body) {
+	switch body.(type) {
+	case *event.Request, *event.Setting, *event.Enter:
+	default: // no evidence
+		return
+	}
 	switch p := d.tree.Get(process); {
 	case p == nil:
 	case p.Run == nil:

@@ -46,6 +46,9 @@ type Decoder struct {
 	execs  kernel.LifeExecEvent
 	steps  steps
 	calls  kernel.InsideCallEvent
+	// the last call's process, which often makes the next
+	last   kernel.Key
+	name   event.Process
 	events []event.Event
 }
 
