@@ -1,7 +1,6 @@
 package netlink
 
 import (
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -30,7 +29,7 @@ func (c *Call) link(q *event.Request, data []byte) {
 	if m.Family == unix.AF_BRIDGE {
 		return // settings of a bridge's port
 	}
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch ad.Type() {
 		case unix.IFLA_MASTER:
 			i.Master = ad.Uint32()
@@ -44,7 +43,7 @@ func (c *Call) link(q *event.Request, data []byte) {
 	})
 }
 
-func named(i *event.Interface, ad *netlink.AttributeDecoder) {
+func named(i *event.Interface, ad attribute) {
 	switch ad.Type() {
 	case unix.IFLA_IFNAME:
 		i.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
@@ -61,7 +60,7 @@ func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 
 func (c *Call) kind(i *event.Interface, info []byte) {
 	var data []byte
-	attributes(info, func(ad *netlink.AttributeDecoder) {
+	attributes(info, func(ad attribute) {
 		switch ad.Type() {
 		case unix.IFLA_INFO_KIND:
 			i.Kind = foreign(ad.Bytes(), kindSize)
@@ -72,13 +71,13 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 	if i.Kind != "veth" {
 		return
 	}
-	attributes(data, func(ad *netlink.AttributeDecoder) {
+	attributes(data, func(ad attribute) {
 		var m unix.IfInfomsg
 		rest, ok := fixed(ad.Bytes(), &m)
 		if ad.Type() != vethInfoPeer || !ok {
 			return
 		}
-		attributes(rest, func(ad *netlink.AttributeDecoder) {
+		attributes(rest, func(ad attribute) {
 			switch ad.Type() {
 			case unix.IFLA_IFNAME:
 				i.Peer = foreign(ad.Bytes(), unix.IFNAMSIZ)
@@ -89,7 +88,7 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 	})
 }
 
-func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
+func (c *Call) namespace(ad attribute) event.Namespace {
 	if ad.Type() == unix.IFLA_NET_NS_FD {
 		return c.ByFile(ad.Uint32())
 	}
@@ -103,7 +102,7 @@ func (c *Call) linkName(data []byte) *event.Link {
 		return nil
 	}
 	l := &event.Link{Process: c.Process, NetNS: c.NetNS, Index: uint32(m.Index)}
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		if ad.Type() == unix.IFLA_IFNAME {
 			l.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
 		}
@@ -130,7 +129,7 @@ func assignment(data []byte) (a assigned, ok bool) {
 	}
 	a.index, a.six, a.flags = m.Index, m.Family == unix.AF_INET6, uint32(m.Flags)
 	var local, address []byte
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch ad.Type() {
 		case unix.IFA_LOCAL:
 			local = ad.Bytes()

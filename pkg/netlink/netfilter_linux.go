@@ -146,7 +146,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 	if !ok {
 		return
 	}
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch at := ad.Type(); {
 		case s.protocol == "ipset" && at == ipsetAttrSetName:
 			q.Table = foreign(ad.Bytes(), setNameSize)

@@ -4,10 +4,12 @@ package netlink
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
+	"unsafe"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -128,7 +130,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, unix.NLMSG_HDRLEN)-unix.NLMSG_HDRLEN))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {
-		attributes(rest, func(ad *netlink.AttributeDecoder) {
+		attributes(rest, func(ad attribute) {
 			if ad.Type() == unix.NLMSGERR_ATTR_MSG {
 				a.Message = foreign(ad.Bytes(), text.Bound)
 			}
@@ -162,23 +164,41 @@ func messages(b []byte) (all []netlink.Message) {
 
 func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
-	ad, err := netlink.NewAttributeDecoder(b)
-	if err != nil { // trailing bytes shorter than a header
-		ad, err = netlink.NewAttributeDecoder(b[:len(b)&^(unix.NLMSG_ALIGNTO-1)])
+type attribute []byte
+
+func (a attribute) Type() uint16 {
+	return binary.NativeEndian.Uint16(a[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+}
+
+func (a attribute) Bytes() []byte { return a[unix.NLA_HDRLEN:] }
+
+// Uint32 is 0 for another size.
+func (a attribute) Uint32() uint32 {
+	if len(a.Bytes()) != 4 {
+		return 0
 	}
-	for err == nil && ad.Next() {
-		f(ad)
+	return binary.NativeEndian.Uint32(a.Bytes())
+}
+
+func attributes(b []byte, f func(attribute)) {
+	for len(b) >= unix.NLA_HDRLEN {
+		length := cmp.Or(int(binary.NativeEndian.Uint16(b)), unix.NLA_HDRLEN)
+		if length < unix.NLA_HDRLEN || length > len(b) {
+			return
+		}
+		f(attribute(b[:length]))
+		b = b[min(uint64(len(b)), align(uint64(length))):]
 	}
 }
 
-// fixed reads a struct and returns the attributes behind it; false if the struct is cut.
+// fixed reads a struct without padding, and returns the attributes behind it; false if the struct is cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
-	n, err := binary.Decode(b, binary.NativeEndian, to)
-	if err != nil {
+	size := int(unsafe.Sizeof(*to))
+	if len(b) < size {
 		return nil, false
 	}
-	return b[min(uint64(len(b)), align(uint64(n))):], true
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(to)), size), b)
+	return b[min(uint64(len(b)), align(uint64(size))):], true
 }
 
 func foreign(b []byte, limit int) string {

@@ -94,7 +94,7 @@ func route(q *event.Request, data []byte) {
 	if q.Verb != event.VerbQuery || m.Dst_len > 0 {
 		q.Route = "default"
 	}
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch ad.Type() {
 		case unix.RTA_DST:
 			if s := prefix(ad.Bytes(), m.Dst_len); m.Dst_len > 0 && s != "" {
@@ -107,7 +107,7 @@ func route(q *event.Request, data []byte) {
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
 				q.Interface.Index = uint32(max(hop.Ifindex, 0))
 				within = within[:min(len(within), max(0, int(hop.Len)-unix.SizeofRtNexthop))]
-				attributes(within, func(ad *netlink.AttributeDecoder) { way(q, ad) })
+				attributes(within, func(ad attribute) { way(q, ad) })
 			}
 		default:
 			way(q, ad)
@@ -118,7 +118,7 @@ func route(q *event.Request, data []byte) {
 	}
 }
 
-func way(q *event.Request, ad *netlink.AttributeDecoder) {
+func way(q *event.Request, ad attribute) {
 	switch ad.Type() {
 	case unix.RTA_OIF:
 		q.Interface.Index = ad.Uint32()
@@ -139,7 +139,7 @@ func neighbor(q *event.Request, data []byte) {
 		return
 	}
 	q.Interface.Index = uint32(max(m.Ifindex, 0))
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch ad.Type() {
 		case unix.NDA_DST:
 			q.Address = ipOf(ad.Bytes())
@@ -157,7 +157,7 @@ func rule(q *event.Request, data []byte) {
 		return
 	}
 	table := uint32(m.Table)
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
+	attributes(rest, func(ad attribute) {
 		switch ad.Type() {
 		case unix.FRA_SRC:
 			q.Address = prefix(ad.Bytes(), m.Src_len)

@@ -11,13 +11,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
+// asked is valid until the next call.
 func (d *Decoder) asked(r record) *netlink.Call {
-	return &netlink.Call{
-		Process: r.process, Thread: r.Thread, Start: int64(r.Start), NetNS: namespace(r.NetnsCookie, r.NetnsInum),
-		Family: r.Protocol, Port: r.Port, Errno: errno,
-		ByFile: func(fd uint32) event.Namespace { return d.byFile(r.process, fd) },
-		ByPID:  func(pid uint32) event.Namespace { return d.byPID(r.H.Task.Pid, pid) },
+	if d.asks.Errno == nil {
+		d.asks.Errno = errno
+		d.asks.ByFile = func(fd uint32) event.Namespace { return d.byFile(d.name, fd) }
+		d.asks.ByPID = func(pid uint32) event.Namespace { return d.byPID(d.last.Pid, pid) }
 	}
+	d.asks.Process, d.asks.Thread, d.asks.Start = r.process, r.Thread, int64(r.Start)
+	d.asks.NetNS = namespace(r.NetnsCookie, r.NetnsInum)
+	d.asks.Family, d.asks.Port = r.Protocol, r.Port
+	return &d.asks
 }
 
 func overNetlink(read func(*Decoder, record) []event.Body) handler {

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/netlink"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
@@ -49,6 +50,7 @@ type Decoder struct {
 	// the last call's process, which often makes the next
 	last   kernel.Key
 	name   event.Process
+	asks   netlink.Call // for it
 	events []event.Event
 }
 
