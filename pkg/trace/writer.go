@@ -126,7 +126,7 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 const flagRandom = 1 << 1
 
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
-	const usual = 512 // bytes of attributes
+	const usual = 768 // bytes of attributes
 	flags := uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled)
 	if where.trace == w.own && where.state != "" {
 		flags |= flagRandom
