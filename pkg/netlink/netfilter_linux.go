@@ -15,30 +15,29 @@ type subsystem struct {
 	messages         []string
 }
 
-// subsystems describes a netfilter subsystem that plugins use (include/uapi/linux/netfilter/nfnetlink.h).
-func subsystems(n uint8) (s subsystem) {
-	switch n {
-	case unix.NFNL_SUBSYS_NFTABLES:
-		return subsystem{"nf_tables", "NFT_MSG_", []string{
-			"NEWTABLE", "GETTABLE", "DELTABLE", "NEWCHAIN", "GETCHAIN", "DELCHAIN", "NEWRULE", "GETRULE", "DELRULE",
-			"NEWSET", "GETSET", "DELSET", "NEWSETELEM", "GETSETELEM", "DELSETELEM", "NEWGEN", "GETGEN", "TRACE",
-			"NEWOBJ", "GETOBJ", "DELOBJ", "GETOBJ_RESET", "NEWFLOWTABLE", "GETFLOWTABLE", "DELFLOWTABLE", "GETRULE_RESET",
-			"DESTROYTABLE", "DESTROYCHAIN", "DESTROYRULE", "DESTROYSET", "DESTROYSETELEM", "DESTROYOBJ",
-			"DESTROYFLOWTABLE", "GETSETELEM_RESET",
-		}}
-	case unix.NFNL_SUBSYS_NFT_COMPAT: // iptables asks for the available matches
-		return subsystem{"nft_compat", "NFNL_MSG_COMPAT_", []string{"GET"}}
-	case unix.NFNL_SUBSYS_IPSET:
-		return subsystem{"ipset", "IPSET_CMD_", []string{
-			"NONE", "PROTOCOL", "CREATE", "DESTROY", "FLUSH", "RENAME", "SWAP", "LIST", "SAVE", "ADD", "DEL", "TEST",
-			"HEADER", "TYPE", "GET_BYNAME", "GET_BYINDEX",
-		}}
-	case unix.NFNL_SUBSYS_CTNETLINK:
-		return subsystem{"conntrack", "IPCTNL_MSG_CT_", []string{
-			"NEW", "GET", "DELETE", "GET_CTRZERO", "GET_STATS_CPU", "GET_STATS", "GET_DYING", "GET_UNCONFIRMED",
-		}}
-	case unix.NFNL_SUBSYS_CTNETLINK_EXP:
-		return subsystem{"conntrack", "IPCTNL_MSG_EXP_", []string{"NEW", "GET", "DELETE", "GET_STATS_CPU"}}
+// subsystems are those that plugins use (include/uapi/linux/netfilter/nfnetlink.h).
+var subsystems = map[uint8]subsystem{
+	unix.NFNL_SUBSYS_NFTABLES: {"nf_tables", "NFT_MSG_", []string{
+		"NEWTABLE", "GETTABLE", "DELTABLE", "NEWCHAIN", "GETCHAIN", "DELCHAIN", "NEWRULE", "GETRULE", "DELRULE",
+		"NEWSET", "GETSET", "DELSET", "NEWSETELEM", "GETSETELEM", "DELSETELEM", "NEWGEN", "GETGEN", "TRACE",
+		"NEWOBJ", "GETOBJ", "DELOBJ", "GETOBJ_RESET", "NEWFLOWTABLE", "GETFLOWTABLE", "DELFLOWTABLE", "GETRULE_RESET",
+		"DESTROYTABLE", "DESTROYCHAIN", "DESTROYRULE", "DESTROYSET", "DESTROYSETELEM", "DESTROYOBJ",
+		"DESTROYFLOWTABLE", "GETSETELEM_RESET",
+	}},
+	unix.NFNL_SUBSYS_NFT_COMPAT: {"nft_compat", "NFNL_MSG_COMPAT_", []string{"GET"}},
+	unix.NFNL_SUBSYS_IPSET: {"ipset", "IPSET_CMD_", []string{
+		"NONE", "PROTOCOL", "CREATE", "DESTROY", "FLUSH", "RENAME", "SWAP", "LIST", "SAVE", "ADD", "DEL", "TEST",
+		"HEADER", "TYPE", "GET_BYNAME", "GET_BYINDEX",
+	}},
+	unix.NFNL_SUBSYS_CTNETLINK: {"conntrack", "IPCTNL_MSG_CT_", []string{
+		"NEW", "GET", "DELETE", "GET_CTRZERO", "GET_STATS_CPU", "GET_STATS", "GET_DYING", "GET_UNCONFIRMED",
+	}},
+	unix.NFNL_SUBSYS_CTNETLINK_EXP: {"conntrack", "IPCTNL_MSG_EXP_", []string{"NEW", "GET", "DELETE", "GET_STATS_CPU"}},
+}
+
+func subsystemOf(n uint8) subsystem {
+	if s, known := subsystems[n]; known {
+		return s
 	}
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
 }
@@ -96,7 +95,7 @@ func ruleMeaning(name string) event.Object {
 
 // Questions returns a subsystem's queries as bits by message number.
 func Questions(subsystem uint8) (bits uint64) {
-	s := subsystems(subsystem)
+	s := subsystemOf(subsystem)
 	for n, name := range s.messages {
 		if _, verb := s.meaning(name); verb == event.VerbQuery && name != "" && n < 64 {
 			bits |= 1 << n
@@ -127,7 +126,7 @@ func setMeaning(name string) (event.Object, event.Verb) {
 
 // netfilter reads a struct nfgenmsg. The upper half of the message type is the subsystem.
 func netfilter(q *event.Request, m netlink.Message) {
-	s, n, name := subsystems(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
+	s, n, name := subsystemOf(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
 	if n < len(s.messages) {
 		name = s.messages[n]
 		q.Name = s.prefix + name

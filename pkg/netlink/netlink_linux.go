@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"unsafe"
@@ -37,7 +38,7 @@ type Call struct {
 // changes, whose objects differ.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
-	for _, m := range messages(data) {
+	for m := range messages(data) {
 		q := c.message(m)
 		switch {
 		case q == nil:
@@ -54,7 +55,7 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 
 // Answers decodes *event.Answer, *event.Link, and *event.Address.
 func (c *Call) Answers(data []byte) (bodies []event.Body) {
-	for _, m := range messages(data) {
+	for m := range messages(data) {
 		switch {
 		case m.Header.Type == netlink.Error:
 			if a := c.refusal(m); a != nil {
@@ -140,26 +141,26 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 }
 
 // messages splits a buffer into messages, of which the last may be cut.
-func messages(b []byte) (all []netlink.Message) {
-	for len(b) >= unix.NLMSG_HDRLEN {
-		length := uint64(binary.NativeEndian.Uint32(b))
-		whole := min(align(length), uint64(len(b))&^(unix.NLMSG_ALIGNTO-1))
-		if length < unix.NLMSG_HDRLEN {
-			return all
+func messages(b []byte) iter.Seq[netlink.Message] {
+	return func(yield func(netlink.Message) bool) {
+		for len(b) >= unix.NLMSG_HDRLEN {
+			length := uint64(binary.NativeEndian.Uint32(b))
+			whole := min(align(length), uint64(len(b))&^(unix.NLMSG_ALIGNTO-1))
+			if length < unix.NLMSG_HDRLEN || !yield(netlink.Message{
+				Header: netlink.Header{
+					Length:   uint32(length),
+					Type:     netlink.HeaderType(binary.NativeEndian.Uint16(b[4:])),
+					Flags:    netlink.HeaderFlags(binary.NativeEndian.Uint16(b[6:])),
+					Sequence: binary.NativeEndian.Uint32(b[8:]),
+					PID:      binary.NativeEndian.Uint32(b[12:]),
+				},
+				Data: b[unix.NLMSG_HDRLEN:min(length, whole)],
+			}) {
+				return
+			}
+			b = b[whole:]
 		}
-		all = append(all, netlink.Message{
-			Header: netlink.Header{
-				Length:   uint32(length),
-				Type:     netlink.HeaderType(binary.NativeEndian.Uint16(b[4:])),
-				Flags:    netlink.HeaderFlags(binary.NativeEndian.Uint16(b[6:])),
-				Sequence: binary.NativeEndian.Uint32(b[8:]),
-				PID:      binary.NativeEndian.Uint32(b[12:]),
-			},
-			Data: b[unix.NLMSG_HDRLEN:min(length, whole)],
-		})
-		b = b[whole:]
 	}
-	return all
 }
 
 func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }

@@ -122,9 +122,6 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent, data []byte) (event.Event, error
 		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),
 		Truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
 	}
-	if flag(kernel.LifeFlagFLAG_TRUSTED) {
-		im.Env = procfs.Split(data[args:env])
-	}
 	e := &event.Exec{
 		Process:   kernel.ProcessOf(w.H.Task),
 		Parent:    kernel.ProcessOf(w.Parent),
@@ -136,6 +133,9 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent, data []byte) (event.Event, error
 		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 	}
 	p := d.get(e.Process, e.Parent)
+	if flag(kernel.LifeFlagFLAG_TRUSTED) {
+		im.Env = p.run.variables(data[args:env])
+	}
 	p.stdin, p.stdout = w.StdinIno, w.StdoutIno
 	e.Stdin = event.NoStdin
 	if e.Root {

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/netlink"
@@ -10,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
@@ -77,6 +79,16 @@ type run struct {
 	known   *redact.Call
 	// interfaces that the run changed
 	touched map[string]bool
+	// the last exec's, which commands inherit
+	env   string
+	split []string
+}
+
+func (r *run) variables(env []byte) []string {
+	if string(env) != r.env {
+		r.env, r.split = string(env), slices.Clip(procfs.Split(env))
+	}
+	return r.split
 }
 
 // Bounds per process; maxNames is for all.

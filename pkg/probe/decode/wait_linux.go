@@ -118,7 +118,7 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	if r.Other.Tgid != 0 {
 		w.Holder = r.other()
 	}
-	var stack []uint64
+	stack := make([]uint64, 0, 32)
 	for b := r.data; len(b) >= 8; b = b[8:] {
 		stack = append(stack, binary.NativeEndian.Uint64(b))
 	}
