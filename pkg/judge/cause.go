@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -23,26 +24,18 @@ func (c Cause) remedy() string { return c.About().Remedy }
 
 // About describes a cause; of an unknown one it has the name.
 func (c Cause) About() About {
-	for _, some := range causes() {
-		all := some()
-		if i := slices.IndexFunc(all, func(a About) bool { return a.Cause == c }); i >= 0 {
-			return all[i]
-		}
+	if i := slices.IndexFunc(causes(), func(a About) bool { return a.Cause == c }); i >= 0 {
+		return causes()[i]
 	}
 	return About{Cause: c, Name: string(c)}
 }
 
 // Causes lists all causes.
-func Causes() (all []About) {
-	for _, some := range causes() {
-		all = append(all, some()...)
-	}
-	return all
-}
+func Causes() []About { return slices.Clone(causes()) }
 
-func causes() [4]func() []About {
-	return [...]func() []About{causesInside, causesOfAgents, causesElsewhere, causesOfStarts}
-}
+var causes = sync.OnceValue(func() []About {
+	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere(), causesOfStarts())
+})
 
 // Account is how the time of one kind is reported.
 type Account struct {

@@ -62,7 +62,7 @@ type entry struct {
 
 func (l *ledger) add(p Part) {
 	if l.index == nil {
-		l.index = map[entry]int{}
+		l.index, l.parts = map[entry]int{}, make([]Part, 0, 8)
 	}
 	key := entry{p.Kind, p.Name, p.Candidate > 0}
 	i, known := l.index[key]

@@ -187,7 +187,7 @@ func errorType(im *model.Image) string {
 	return text.ExitCode(im.Code)
 }
 
-func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
+func aboutActivity(kvs []attribute.KeyValue, im *model.Image) []attribute.KeyValue {
 	changes, queries := im.Tallies[model.FactChange], im.Tallies[model.FactQuery]
 	tally := func(t model.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
 		if t.Count > 0 {
@@ -226,7 +226,8 @@ func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
 	if im.Run == nil {
 		return kvs
 	}
-	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
+	kvs = append(append(kvs, aboutConfiguration(im.Run)...), aboutResult(im.Run)...)
+	return append(kvs, aboutError(im.Run)...)
 }
 
 func together(all []model.Interval) (sum time.Duration) {

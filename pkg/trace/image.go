@@ -26,9 +26,8 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 	s := w.span(where, w.ids.span(where.trace, string(im.Process), im.Start), name, im.Start, im.End, kind)
 	add(s, aboutRun(run.Run)...)
-	w.scratch = aboutProcess(w.scratch[:0], im)
+	w.scratch = aboutActivity(aboutProcess(w.scratch[:0], im), im)
 	add(s, w.scratch...)
-	add(s, aboutActivity(im)...)
 	s.Links = w.perhaps(im.Attribution)
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
@@ -135,7 +134,7 @@ func (d *drawing) connection(f *model.Fact) {
 
 func (d *drawing) work(s *tracepb.Span, work *model.Work, when model.Interval) {
 	add(s, aboutWork(work, when)...)
-	add(s, aboutActivity(work.Own)...)
+	add(s, aboutActivity(nil, work.Own)...)
 	if !work.Perhaps {
 		add(s, aboutStack(work.Stack)...)
 	}

@@ -50,14 +50,19 @@ const (
 // attach adds encoded attributes to a message, which thousands of small messages would cost ten times as much.
 func attach(to proto.Message, field protowire.Number, kvs ...attribute.KeyValue) {
 	m := to.ProtoReflect()
-	m.SetUnknown(appendAll(m.GetUnknown(), field, kvs...))
+	all := m.GetUnknown()
+	if all == nil {
+		all = make([]byte, 0, 40*len(kvs))
+	}
+	m.SetUnknown(appendAll(all, field, kvs...))
 }
 
 func appendAll(b []byte, field protowire.Number, kvs ...attribute.KeyValue) []byte {
 	var room [256]byte
 	for _, kv := range kvs {
 		value := appendValue(room[:0], kv.Value)
-		size := protowire.SizeTag(1) + protowire.SizeBytes(len(kv.Key)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
+		size := protowire.SizeTag(1) + protowire.SizeBytes(len(kv.Key)) +
+			protowire.SizeTag(2) + protowire.SizeBytes(len(value))
 		b = protowire.AppendTag(b, field, protowire.BytesType)
 		b = protowire.AppendVarint(b, uint64(size))
 		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), string(kv.Key))
@@ -83,7 +88,8 @@ func appendValue(b []byte, v attribute.Value) []byte {
 		}
 		return protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), list)
 	}
-	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), strings.ToValidUTF8(v.String(), "\ufffd"))
+	valid := strings.ToValidUTF8(v.String(), "\ufffd")
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid)
 }
 
 // Node has the resource attributes of every trace.
