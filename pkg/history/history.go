@@ -97,7 +97,7 @@ func (h *History) forget(first chunk, why string) {
 
 type view struct {
 	node   string
-	chunks []chunk // the last one is uncompressed
+	chunks []chunk
 	next   uint64
 	since  time.Time
 }

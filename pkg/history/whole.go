@@ -20,8 +20,8 @@ const (
 )
 
 type spans struct {
-	traces []string // their ids in hex
-	data   []byte   // compressed TracesData
+	traces []string
+	data   []byte // compressed TracesData
 }
 
 // Keep stores an operation's spans under the trace ids of its lines, in hex.

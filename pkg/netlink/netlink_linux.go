@@ -127,7 +127,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	}
 	rest := m.Data[head:]
 	if m.Header.Flags&netlink.Capped == 0 {
-		asked := binary.NativeEndian.Uint32(m.Data[4:]) // request length
+		asked := binary.NativeEndian.Uint32(m.Data[4:])
 		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, unix.NLMSG_HDRLEN)-unix.NLMSG_HDRLEN))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {

@@ -102,7 +102,7 @@ func route(q *event.Request, data []byte) {
 			}
 		case unix.RTA_TABLE:
 			table = ad.Uint32()
-		case unix.RTA_MULTIPATH: // the first path
+		case unix.RTA_MULTIPATH:
 			var hop unix.RtNexthop
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
 				q.Interface.Index = uint32(max(hop.Ifindex, 0))
@@ -124,7 +124,7 @@ func way(q *event.Request, ad attribute) {
 		q.Interface.Index = ad.Uint32()
 	case unix.RTA_GATEWAY:
 		q.Gateway = ipOf(ad.Bytes())
-	case unix.RTA_VIA: // struct rtvia
+	case unix.RTA_VIA:
 		if b := ad.Bytes(); len(b) > 2 {
 			q.Gateway = ipOf(b[2:])
 		}

@@ -119,7 +119,7 @@ func (p *Pipeline) Open() int {
 	return p.timeline.Open() + len(p.held) + p.timeline.Pods().Unfinished()
 }
 
-// Busy reports whether any are unfinished. It is for each event.
+// Busy reports whether any are unfinished, cheaply.
 func (p *Pipeline) Busy() bool { return p.timeline.Open()+len(p.held) > 0 || p.Open() > 0 }
 
 // Stats counts events without a place.

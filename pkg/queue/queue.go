@@ -53,10 +53,10 @@ const (
 type Queue struct {
 	Options
 	cancel context.CancelFunc
-	wake   chan struct{} // an item can be sent
+	wake   chan struct{}
 	hurry  chan struct{} // interrupts a pause
 	done   chan struct{}
-	store  chan struct{} // an item can be spooled
+	store  chan struct{}
 	stored chan struct{}
 
 	mu      sync.Mutex // guards the fields below

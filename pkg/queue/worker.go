@@ -31,7 +31,7 @@ func newWorker(q *Queue) *worker {
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.giveBack() // a batch that Close interrupted
+	defer w.giveBack()
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -61,7 +61,7 @@ func (w *worker) run(ctx context.Context) {
 
 type batch struct {
 	items   [][]byte
-	spooled []spool.Record // the same items, if they are from the spool
+	spooled []spool.Record
 }
 
 func (b batch) len() int { return len(b.items) }
@@ -197,7 +197,7 @@ func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 
 func (w *worker) leave(b batch) uint64 {
 	if b.spooled != nil {
-		return uint64(b.len()) // removed by advance
+		return uint64(b.len())
 	}
 	return w.remove(b.len())
 }
@@ -231,7 +231,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard turns a panic into an error, so that a sender's bug costs one item and not the process.
+// guard turns a sender's panic into an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -241,7 +241,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter logs up to once a minute: a destination can be unreachable for days.
+// reporter logs up to once a minute.
 type reporter struct {
 	log *slog.Logger
 	// failures are consecutive; lostBefore and lostSaid are Stats.Lost before them and in the latest message.

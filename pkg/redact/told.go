@@ -200,7 +200,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves reports whether spans contain a value: network name, plugin types, interfaces of a previous result.
+// leaves reports whether spans contain a value.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -270,7 +270,6 @@ func (c *Call) together(parts []string) {
 	}
 }
 
-// paths returns a value without system paths among its words.
 func (c *Call) paths(v string) string {
 	for word := range strings.FieldsSeq(v) {
 		if system(strings.Split(word, "/")) {

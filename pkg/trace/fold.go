@@ -234,7 +234,7 @@ func read(s *tracepb.Span) {
 	m := s.ProtoReflect()
 	added := m.GetUnknown()
 	m.SetUnknown(nil)
-	_ = proto.UnmarshalOptions{Merge: true}.Unmarshal(added, s) // valid: add encoded them
+	_ = proto.UnmarshalOptions{Merge: true}.Unmarshal(added, s)
 }
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }

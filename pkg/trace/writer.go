@@ -161,7 +161,7 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// linksMax bounds links: hundreds of calls with hundreds of actions each would all be linked.
+// linksMax bounds links: hundreds of calls have hundreds of actions each.
 const linksMax = 32
 
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {

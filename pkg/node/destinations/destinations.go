@@ -35,7 +35,7 @@ type destination struct {
 	now     any
 }
 
-// gather is short for a user: in a burst a request costs more than the operation in it.
+// gather: in a burst, a request costs more than its operation.
 const gather = 500 * time.Millisecond
 
 // New opens all destinations: each a queue.Sender, a section of the options, and a line here.

@@ -163,7 +163,7 @@ func (d *Decoder) mentions(e *event.Exec, args []string) {
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
-		d.tree.Assign(p) // followed until the exit
+		d.tree.Assign(p)
 	}
 	switch b := e.Body.(type) {
 	case *event.Fork:
@@ -213,7 +213,6 @@ type record struct {
 	data    []byte
 }
 
-// other is a lock's holder, or the accepting process.
 func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
@@ -303,7 +302,7 @@ func (d *Decoder) bodies(r record) []event.Body {
 func (d *Decoder) attribute(process event.Process, body event.Body) {
 	switch body.(type) {
 	case *event.Request, *event.Setting, *event.Enter:
-	default: // no evidence
+	default:
 		return
 	}
 	switch p := d.tree.Get(process); {

@@ -45,7 +45,6 @@ func (d *Decoder) requests(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// answers are new to the process.
 func (d *Decoder) answers(r record) (bodies []event.Body) {
 	for _, body := range d.asked(r).Answers(r.data) {
 		switch b := body.(type) {
@@ -163,7 +162,6 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// concerned: the plugin changed the interface, or it is in the pod.
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run
 	return r.of != nil && r.of.Home.Key != "" && r.of.Home.Key != ns.Key || r.touched[place(ns, index)]

@@ -49,7 +49,7 @@ type Decoder struct {
 	execs  kernel.LifeExecEvent
 	steps  steps
 	calls  kernel.InsideCallEvent
-	// the last call's process, which often makes the next
+	// the last call's process
 	last   kernel.Key
 	name   event.Process
 	asks   netlink.Call // for it
