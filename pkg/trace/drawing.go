@@ -1,7 +1,7 @@
 package trace
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -28,7 +28,8 @@ type drawing struct {
 // child draws a span, identified by a number within the image: facts have no key.
 func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
-	key := fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start) + d.agent
+	key := kind + " " + strconv.Itoa(d.made) + " " + string(d.image.Process) + " " +
+		strconv.FormatInt(d.image.Start, 10) + d.agent
 	id := d.ids.span(where.trace, key, when.Start)
 	s := d.writer.span(where, id, name, when.Start, when.End, kind)
 	add(s, about...)
