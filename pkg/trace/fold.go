@@ -3,9 +3,7 @@ package trace
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -26,11 +24,36 @@ import (
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
+		all := slices.Clone(scope.Spans)
+		plain := slices.ContainsFunc(all, func(s *tracepb.Span) bool { return len(s.Attributes) > 0 })
+		for i := range all {
+			if plain {
+				all[i] = encoded(all[i])
+			}
+		}
+		all = fold(all)
+		for i := range all {
+			if plain {
+				read(all[i])
+			}
+		}
 		folded.ScopeSpans = append(folded.ScopeSpans, &tracepb.ScopeSpans{
-			Scope: scope.Scope, SchemaUrl: scope.SchemaUrl, Spans: fold(scope.Spans),
+			Scope: scope.Scope, SchemaUrl: scope.SchemaUrl, Spans: all,
 		})
 	}
 	return folded
+}
+
+// encoded returns a copy with attributes as attach adds them.
+func encoded(s *tracepb.Span) *tracepb.Span {
+	var about []byte
+	for _, kv := range s.Attributes {
+		value, _ := proto.Marshal(kv.Value)
+		about = appendOne(about, inSpan, attribute.Key(kv.Key), value)
+	}
+	s = (&branch{Span: s}).own()
+	s.ProtoReflect().SetUnknown(about)
+	return s
 }
 
 func fold(spans []*tracepb.Span) []*tracepb.Span {
@@ -56,6 +79,7 @@ func fold(spans []*tracepb.Span) []*tracepb.Span {
 
 type branch struct {
 	*tracepb.Span
+	about    []pair
 	kind     string
 	parent   *branch
 	children []*branch
@@ -68,7 +92,7 @@ type branch struct {
 func branches(spans []*tracepb.Span) []*branch {
 	all, byID := make([]*branch, len(spans)), make(map[string]*branch, len(spans))
 	for i, s := range spans {
-		b := &branch{Span: s, place: i}
+		b := &branch{Span: s, about: attached(s), place: i}
 		b.kind = b.value(attr.KindKey).GetStringValue()
 		all[i], byID[string(s.SpanId)] = b, b
 	}
@@ -100,7 +124,7 @@ func (b *branch) look() {
 }
 
 func (b *branch) remarkable() bool {
-	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
+	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.encoded(attr.FoldedCountKey) != nil {
 		return true
 	}
 	for _, key := range []attribute.Key{
@@ -113,12 +137,20 @@ func (b *branch) remarkable() bool {
 	return false
 }
 
-func (b *branch) value(key attribute.Key) *commonpb.AnyValue { return valueOf(b.Span, key) }
+func (b *branch) value(key attribute.Key) *commonpb.AnyValue {
+	data := b.encoded(key)
+	if data == nil {
+		return nil
+	}
+	v := &commonpb.AnyValue{}
+	_ = proto.Unmarshal(data, v)
+	return v
+}
 
-func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
-	for _, kv := range s.Attributes {
-		if kv.Key == string(key) {
-			return kv.Value
+func (b *branch) encoded(key attribute.Key) []byte {
+	for i := range b.about {
+		if b.about[i].is(key) {
+			return b.about[i].value()
 		}
 	}
 	return nil
@@ -145,6 +177,7 @@ func series(parent []byte, children []*branch) {
 		}
 		slices.SortFunc(group, earlier)
 		one := merged(group, parent)
+		about := attached(one)
 		var below []*branch
 		for _, b := range group {
 			b.gone = true
@@ -157,7 +190,7 @@ func series(parent []byte, children []*branch) {
 			}
 		}
 		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
-		first.Span, first.gone, first.copied, first.children = one, false, true, below
+		first.Span, first.about, first.gone, first.copied, first.children = one, about, false, true, below
 		for _, child := range below {
 			child.parent = first
 			child.own().ParentSpanId = one.SpanId
@@ -181,8 +214,9 @@ func (b *branch) own() *tracepb.Span {
 	b.copied, b.Span = true, &tracepb.Span{
 		TraceId: s.TraceId, SpanId: s.SpanId, TraceState: s.TraceState, ParentSpanId: s.ParentSpanId, Flags: s.Flags,
 		Name: s.Name, Kind: s.Kind, StartTimeUnixNano: s.StartTimeUnixNano, EndTimeUnixNano: s.EndTimeUnixNano,
-		Attributes: s.Attributes, Events: slices.Clone(s.Events), Links: s.Links, Status: s.Status,
+		Events: slices.Clone(s.Events), Links: s.Links, Status: s.Status,
 	}
+	b.ProtoReflect().SetUnknown(s.ProtoReflect().GetUnknown())
 	return b.Span
 }
 
@@ -193,8 +227,7 @@ func (b *branch) equality() string {
 		semconv.ProcessCommandKey, semconv.ProcessExecutablePathKey, attr.ReplacedKey,
 		attr.AttributionKey, attr.PeriodicKey, attr.OtherCallsKey,
 	} {
-		v := b.value(k)
-		key += fmt.Sprint("\x00", v.GetStringValue(), v.GetIntValue(), v.GetBoolValue())
+		key += "\x00" + string(b.encoded(k))
 	}
 	for _, link := range b.Links {
 		key += "\x00" + string(link.TraceId) + string(link.SpanId)
@@ -216,16 +249,14 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 	s := &tracepb.Span{
 		TraceId: first.TraceId, SpanId: first.SpanId, TraceState: first.TraceState, ParentSpanId: parent, Flags: first.Flags,
 		Name: first.Name, Kind: first.Kind, StartTimeUnixNano: first.StartTimeUnixNano, EndTimeUnixNano: end,
-		Links: first.Links, Attributes: common(group),
+		Links: first.Links,
 	}
-	add(s, attr.FoldedCount(len(group)), attr.FoldedSumMS(total), attr.FoldedWorstMS(worst.took()))
-	read(s)
-	if args := worst.value(semconv.ProcessCommandArgsKey); args != nil {
-		s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: string(attr.FoldedWorstArgsKey), Value: args})
+	about := appendAll(common(group), inSpan,
+		attr.FoldedCount(len(group)), attr.FoldedSumMS(total), attr.FoldedWorstMS(worst.took()))
+	if args := worst.encoded(semconv.ProcessCommandArgsKey); args != nil {
+		about = appendOne(about, inSpan, attr.FoldedWorstArgsKey, args)
 	}
-	add(s, exits(group)...)
-	add(s, sums(group)...)
-	read(s)
+	s.ProtoReflect().SetUnknown(appendAll(appendAll(about, inSpan, exits(group)...), inSpan, sums(group)...))
 	return s
 }
 
@@ -239,7 +270,7 @@ func read(s *tracepb.Span) {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-func common(group []*branch) (kvs []*commonpb.KeyValue) {
+func common(group []*branch) (about []byte) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
 		semconv.ProcessPIDKey, semconv.ProcessExitCodeKey, semconv.ProcessCommandArgsKey,
@@ -247,24 +278,14 @@ func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	}) {
 		leave[string(key)] = true
 	}
-	for _, kv := range group[0].Attributes {
-		if !leave[kv.Key] && !slices.ContainsFunc(group[1:], func(b *branch) bool {
-			return !alike(valueOf(b.Span, attribute.Key(kv.Key)), kv.Value)
+	for _, p := range group[0].about {
+		if !leave[string(p.key())] && !slices.ContainsFunc(group[1:], func(b *branch) bool {
+			return !bytes.Equal(b.encoded(attribute.Key(p.key())), p.value())
 		}) {
-			kvs = append(kvs, kv)
+			about = append(about, p.whole...)
 		}
 	}
-	return kvs
-}
-
-func alike(a, b *commonpb.AnyValue) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return reflect.TypeOf(a.Value) == reflect.TypeOf(b.Value) &&
-		a.GetStringValue() == b.GetStringValue() && a.GetBoolValue() == b.GetBoolValue() &&
-		a.GetIntValue() == b.GetIntValue() && a.GetDoubleValue() == b.GetDoubleValue() &&
-		slices.EqualFunc(a.GetArrayValue().GetValues(), b.GetArrayValue().GetValues(), alike)
+	return about
 }
 
 func summed() []attribute.Key {

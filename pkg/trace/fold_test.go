@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -55,6 +56,8 @@ func command(exit int, args ...string) []attribute.KeyValue {
 		semconv.ProcessExitCode(exit), semconv.ProcessPID(exit + 7), attr.CPUMS(time.Millisecond), attr.Requests(3),
 	}
 }
+
+func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue { return said(s, string(key)) }
 
 func (t *tree) folded() []*tracepb.Span {
 	return Fold(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: t.spans}}}).ScopeSpans[0].Spans
@@ -272,7 +275,7 @@ func keepsWhatMatters(t *testing.T, given, folded []*tracepb.Span) {
 		now[string(s.SpanId)] = s
 	}
 	for _, s := range given {
-		b := &branch{Span: s}
+		b := branches([]*tracepb.Span{encoded(s)})[0]
 		small := slices.Contains([]string{attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindLock},
 			b.value(attr.KindKey).GetStringValue())
 		if small && !b.remarkable() {

@@ -60,15 +60,44 @@ func attach(to proto.Message, field protowire.Number, kvs ...attribute.KeyValue)
 func appendAll(b []byte, field protowire.Number, kvs ...attribute.KeyValue) []byte {
 	var room [256]byte
 	for _, kv := range kvs {
-		value := appendValue(room[:0], kv.Value)
-		size := protowire.SizeTag(1) + protowire.SizeBytes(len(kv.Key)) +
-			protowire.SizeTag(2) + protowire.SizeBytes(len(value))
-		b = protowire.AppendTag(b, field, protowire.BytesType)
-		b = protowire.AppendVarint(b, uint64(size))
-		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), string(kv.Key))
-		b = protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), value)
+		b = appendOne(b, field, kv.Key, appendValue(room[:0], kv.Value))
 	}
 	return b
+}
+
+func appendOne(b []byte, field protowire.Number, key attribute.Key, value []byte) []byte {
+	size := protowire.SizeTag(1) + protowire.SizeBytes(len(key)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
+	b = protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(size))
+	b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), string(key))
+	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), value)
+}
+
+// pair is an encoded attribute.
+type pair struct {
+	whole             []byte
+	from, to, valueAt int
+}
+
+func (p *pair) key() []byte               { return p.whole[p.from:p.to] }
+func (p *pair) value() []byte             { return p.whole[p.valueAt:] }
+func (p *pair) is(key attribute.Key) bool { return string(p.key()) == string(key) }
+
+// attached returns what attach added: tags have one byte.
+func attached(to proto.Message) []pair {
+	raw := to.ProtoReflect().GetUnknown()
+	all := make([]pair, 0, len(raw)/36)
+	for len(raw) > 0 {
+		field := func(at int) (from, to int) {
+			size, n := protowire.ConsumeVarint(raw[at+1:])
+			return at + 1 + n, at + 1 + n + int(size)
+		}
+		pairAt, end := field(0)
+		from, to := field(pairAt)
+		valueAt, _ := field(to)
+		all = append(all, pair{raw[:end], from, to, valueAt})
+		raw = raw[end:]
+	}
+	return all
 }
 
 // appendValue encodes an AnyValue (opentelemetry/proto/common/v1/common.proto).

@@ -18,7 +18,7 @@ func (b *branch) ordinary() bool {
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey,
 		attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
 	} {
-		if b.value(key) != nil {
+		if b.encoded(key) != nil {
 			return false
 		}
 	}
@@ -54,12 +54,18 @@ func (b *branch) shorten() {
 	}
 	explains := explanations()
 	s := b.own()
-	s.Attributes = slices.DeleteFunc(slices.Clone(s.Attributes), func(kv *commonpb.KeyValue) bool {
-		return slices.Contains(explains, attribute.Key(kv.Key)) || strings.HasPrefix(kv.Key, configured)
-	})
+	var about []byte
+	for _, p := range b.about {
+		if key := attribute.Key(p.key()); !slices.Contains(explains, key) && !strings.HasPrefix(string(key), configured) {
+			about = append(about, p.whole...)
+		}
+	}
+	s.ProtoReflect().SetUnknown(about)
 	s.Events = slices.DeleteFunc(s.Events, func(e *tracepb.Span_Event) bool {
 		return slices.ContainsFunc(e.Attributes, func(kv *commonpb.KeyValue) bool {
 			return kv.Key == string(attr.RequestProtocolKey) || kv.Key == string(attr.SysctlKeyKey)
+		}) || slices.ContainsFunc(attached(e), func(p pair) bool {
+			return p.is(attr.RequestProtocolKey) || p.is(attr.SysctlKeyKey)
 		})
 	})
 }

@@ -172,7 +172,7 @@ func (d *Destinations) Take(r pipeline.Result) {
 		return
 	}
 	if d.Fold.Load() {
-		all = trace.Of(trace.Fold(all.Read()))
+		all = trace.Of(trace.Fold(all.Spans))
 	}
 	for _, to := range d.all {
 		to.Enqueue(all.Spans, all.Encoded)
