@@ -118,7 +118,7 @@ func (b *branch) look() {
 	}
 	switch b.kind {
 	case attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindSysctl, attr.KindLock, attr.KindWait:
-	default: // never dozens
+	default:
 		b.quick = false
 	}
 }
@@ -235,7 +235,7 @@ func (b *branch) equality() string {
 	return key
 }
 
-// merged returns one span for a group, which is sorted by time.
+// merged returns one span for a sorted group.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)
@@ -298,7 +298,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// sums adds up the group's tallies, in ns, since sums of floats depend on the order.
+// sums adds tallies in ns: sums of floats depend on the order.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64

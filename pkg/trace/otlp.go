@@ -72,7 +72,6 @@ func appendOne(b []byte, field protowire.Number, key attribute.Key, value []byte
 	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), value)
 }
 
-// pair is an encoded attribute.
 type pair struct {
 	whole             []byte
 	from, to, valueAt int
@@ -82,7 +81,7 @@ func (p *pair) key() []byte               { return p.whole[p.from:p.to] }
 func (p *pair) value() []byte             { return p.whole[p.valueAt:] }
 func (p *pair) is(key attribute.Key) bool { return string(p.key()) == string(key) }
 
-// attached returns what attach added: tags have one byte.
+// attached returns what attach added.
 func attached(to proto.Message) []pair {
 	raw := to.ProtoReflect().GetUnknown()
 	all := make([]pair, 0, len(raw)/36)
