@@ -67,3 +67,29 @@ func TestAFileThatIsPolledForIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// Only a run that sleeps, or reports nothing, may poll for a file.
+func TestARunThatWorksIsNoPoller(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, c := range map[string]struct {
+		slept  int64 // of each 100 ms
+		silent int64
+		want   bool
+	}{
+		"works": {slept: 5 * ms}, "sleeps": {slept: 90 * ms, want: true}, "waits": {silent: 600 * ms, want: true},
+	} {
+		table := newTable(nil)
+		table.note(event.Event{Time: ms, Body: &event.Exec{Process: "1@1", Root: true}})
+		table.note(event.Event{Time: 2 * ms, Body: &event.Fork{Parent: "1@1", Process: "2@2"}})
+		at := 100 * ms
+		for ; at <= 1000*ms; at += 100 * ms {
+			if table.polls(at) && at < int64(pollingAfter) {
+				t.Errorf("%s: polls after %v", name, time.Duration(at))
+			}
+			table.note(event.Event{Time: at, Body: &event.Wait{Process: "2@2", Kind: event.WaitSleep, Start: at - c.slept}})
+		}
+		if got := table.polls(at - 100*ms + c.silent); got != c.want {
+			t.Errorf("%s: polls is %t", name, got)
+		}
+	}
+}

@@ -37,6 +37,9 @@ type tracked struct {
 	halted bool
 	// when the process began to run a plugin, else 0
 	began int64
+	run   *tracked // the run's first process, or nil; it has:
+	last  int64    // the last event
+	slept int64    // ns of all threads
 	// when it was first absent from the kernel's table, else 0
 	missing int64
 	// when the run's first process was found exited, else 0
@@ -50,6 +53,7 @@ func newTable(side *kernel.Side) *table {
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
 func (t *table) note(e event.Event) bool {
+	doer := t.live[e.Body.Doer()]
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		// Unless its fork was lost, its tree was forgotten.
@@ -57,40 +61,54 @@ func (t *table) note(e event.Event) bool {
 			return false
 		}
 		t.add(b.Process)
-		t.live[b.Process].pid, t.live[b.Process].parent = b.PID, b.Parent
+		doer = t.live[b.Process]
+		doer.pid, doer.parent = b.PID, b.Parent
 		if b.Root {
-			t.live[b.Process].began = e.Time
+			doer.began, doer.run = e.Time, doer
 		}
 	case *event.Fork:
-		if t.live[b.Parent] == nil {
+		if doer == nil {
 			return false
 		}
-		t.live[b.Process] = &tracked{pid: b.PID, parent: b.Parent, looked: e.Time}
+		t.live[b.Process] = &tracked{pid: b.PID, parent: b.Parent, looked: e.Time, run: doer.run}
 	case *event.Exit:
-		known := t.live[b.Process]
-		if known == nil {
+		if doer == nil {
 			return false
 		}
-		if up := t.live[known.parent]; up != nil {
+		if up := t.live[doer.parent]; up != nil {
 			up.looked = max(up.looked, e.Time)
 		}
 		delete(t.live, b.Process)
 	}
-	if known := t.live[e.Body.Doer()]; known != nil {
-		known.looked = max(known.looked, e.Time)
+	if doer == nil {
+		return true
+	}
+	doer.looked = max(doer.looked, e.Time)
+	if run := doer.run; run != nil {
+		run.last = max(run.last, e.Time)
+		if w, is := e.Body.(*event.Wait); is && w.Kind == event.WaitSleep {
+			run.slept += w.Until(e.Time) - w.Start
+		}
 	}
 	return true
 }
 
-// Tracing polled files slows every process, so it starts late and ends when a run's wait is known.
+// Tracing polled files slows every process, so it waits for a run that sleeps or is silent, and ends when the wait is
+// known.
 const (
 	pollingAfter = 500 * time.Millisecond
 	pollingUntil = time.Minute
+	pollingShare = 8 // of the time that the run sleeps
 )
 
 func (t *table) polls(now int64) bool {
 	for _, one := range t.live {
-		if age := time.Duration(now - one.began); one.began != 0 && age >= pollingAfter && age < pollingUntil {
+		if one.began == 0 {
+			continue
+		}
+		age, silent := time.Duration(now-one.began), time.Duration(now-one.last)
+		idle := silent >= pollingAfter || one.slept >= int64(age)/pollingShare
+		if idle && age >= pollingAfter && age < pollingUntil {
 			return true
 		}
 	}
