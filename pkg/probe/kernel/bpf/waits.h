@@ -20,7 +20,7 @@
 
 /* The end of a timeout that begins now; before is that of the previous call. It reads the
  * thread's memory, so the thread must be current, as it still is at sched_switch. */
-static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, __u64 before)
+static __noinline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, __u64 before)
 {
 	__u64 arg, spec[2] = {}, command;
 	__u8 how;
@@ -65,19 +65,27 @@ static __always_inline struct call *place_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&calls, &tid);
 }
 
+/* Whether a thread begins a nap of Go's runtime: four of five waits in a burst of pods. */
+static __always_inline bool naps(struct task_struct *task, struct pt_regs *regs, __u32 nr, __u8 class)
+{
+	__u64 length = class == CLASS_SLEEP && task->pid != task->tgid ? over_by(regs, nr, 0, 0) : 0;
+
+	return length && length < SYSMON_MAX;
+}
+
+/* A thread that came back has no since. */
 static __always_inline void leaves(struct task_struct *task)
 {
-	struct call *c = place_of(task);
-	struct pt_regs *regs;
+	struct pt_regs *regs = regs_of(task);
+	__u32 nr = number_in(regs, TELLS_REGS);
+	__u8 class = class_at(nr);
+	struct call *c;
 	__u64 now;
-	__u32 nr;
 
-	if (!c)
+	if (class == CLASS_NEVER || naps(task, regs, nr, class))
 		return;
-	c->since = 0;
-	regs = regs_of(task);
-	nr = number_in(regs, TELLS_REGS);
-	if (class_at(nr) == CLASS_NEVER)
+	c = place_of(task);
+	if (!c)
 		return;
 	now = bpf_ktime_get_ns();
 	c->until = over_by(regs, nr, now, c->until);
@@ -98,12 +106,6 @@ static __always_inline __s64 outcome(const struct call *c, __u64 now)
 	if (c->class == CLASS_FUTEX)
 		return over ? -TIMED_OUT : 0;
 	return c->class == CLASS_POLL && !over;
-}
-
-/* Whether a sleep is short enough for a nap of Go's runtime; on a busy node only its timeout tells. */
-static __always_inline bool naps(const struct call *c, __u64 now)
-{
-	return c->class == CLASS_SLEEP && (c->until ? c->until : now) < c->start + SYSMON_MAX;
 }
 
 static __always_inline void comes_back(struct task_struct *task)
@@ -127,8 +129,6 @@ static __always_inline void comes_back(struct task_struct *task)
 	if (!p || (p->agent && idle(c.class)))
 		return;
 	c.until = known->until;
-	if (naps(&c, now) && tid != tgid)
-		return;
 	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, now));
 	if (!e)
 		return;
@@ -171,13 +171,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	bool goes_on = preempt || !may_be_tracked(prev->tgid), comes = may_be_tracked(next->tgid);
 
-	if (goes_on && !comes) /* the usual case, and cheap for all */
-		return 0;
-	hold();
+	/* Interrupts are off, so nothing preempts this. */
 	if (!goes_on && waits(prev))
 		leaves(prev);
 	if (comes)
 		comes_back(next);
-	let_go();
 	return 0;
 }
