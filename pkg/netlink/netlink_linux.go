@@ -10,7 +10,6 @@ import (
 	"iter"
 	"net"
 	"net/netip"
-	"unsafe"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -192,14 +191,13 @@ func attributes(b []byte, f func(attribute)) {
 	}
 }
 
-// fixed reads a struct without padding, and returns the attributes behind it; false if the struct is cut.
+// fixed reads a struct and returns the attributes behind it; false if the struct is cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
-	size := int(unsafe.Sizeof(*to))
-	if len(b) < size {
+	n, err := binary.Decode(b, binary.NativeEndian, to)
+	if err != nil {
 		return nil, false
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(to)), size), b)
-	return b[min(uint64(len(b)), align(uint64(size))):], true
+	return b[min(uint64(len(b)), align(uint64(n))):], true
 }
 
 func foreign(b []byte, limit int) string {

@@ -367,7 +367,7 @@ func BenchmarkBuild(b *testing.B) {
 	builder := NewBuilder(IDs{}, nil, "v1")
 	b.ReportAllocs()
 	for b.Loop() {
-		builder.Build(op, j).Encoded()
+		_, _ = builder.Build(op, j).Encoded()
 	}
 }
 
