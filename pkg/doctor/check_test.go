@@ -191,7 +191,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"cni-binaries", "an uninstalled CNI, and a pod that waits for it", func(f *fact.Facts) {
 			f.Binaries.Value = []fact.Binary{{Name: "istio-cni", Network: "pods", Wrong: &event.Program{Name: "istio-cni", Fault: event.FaultAbsent}}}
 			f.Held.Value.Stopped = []leak.Attachment{{Network: "pods", ContainerID: "a"}, {Network: "other", ContainerID: "b"}}
-		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if its CNI was uninstalled"}},
+		}, Problem, []string{"sandbox a (pod unknown) cannot be removed without it", "if istio-cni was uninstalled"}},
 		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
 		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2
@@ -237,7 +237,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
 				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
 			}}
-		}, Warning, []string{"removed sandboxes hold 1 of 254 addresses of network \"pods\" (host-local), for up to 3 days", "10.244.0.5, leased to sandbox a since", "1 lease from before the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
+		}, Warning, []string{"removed sandboxes have held 1 of 254 addresses of network \"pods\" (host-local) for up to 3 days", "10.244.0.5, leased to sandbox a since", "1 lease from before the node's restart", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {

@@ -176,7 +176,7 @@ func remedyFor(f *fact.Facts, name string) string {
 			"a release of github.com/containernetworking/plugins)", dir)
 	}
 	return see(f, fact.Sayf("restart the pod that installs %s into %s", name, dir), "network-pods") +
-		fact.Sayf("; if its CNI was uninstalled, remove %s from the CNI configuration", name)
+		fact.Sayf("; if %s was uninstalled, remove it from the CNI configuration", name)
 }
 
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {

@@ -208,7 +208,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("removed sandboxes hold %d of %s of network \"%s\" (host-local), for up to %s", len(leaked),
+		Summary: fact.Sayf("removed sandboxes have held %d of %s of network \"%s\" (host-local) for up to %s", len(leaked),
 			text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
 			age(l.Time.Sub(leaked[0].Since))),
 	}

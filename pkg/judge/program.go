@@ -140,7 +140,7 @@ func (p *program) String() string {
 	}
 	if len(p.by) == 1 {
 		a := p.by[0]
-		return a.subject(p.via) + " ran " + p.name + times(p.runs) + inner + a.circumstances(p.via)
+		return a.subject(p.via) + " ran " + p.name + times(p.runs) + inner + a.circumstances(p)
 	}
 	said, joint, what, while := "", "", p.name, ", while"
 	for _, a := range p.by {
@@ -149,7 +149,7 @@ func (p *program) String() string {
 			often = fmt.Sprintf(" %d times", a.runs)
 		}
 		said += joint + a.subject(p.via) + " ran " + what + often + inner +
-			strings.Replace(a.circumstances(p.via), ", while", while, 1)
+			strings.Replace(a.circumstances(p), ", while", while, 1)
 		joint, what, inner, while = ", and ", "it", "", " while"
 	}
 	return said
@@ -175,15 +175,15 @@ func (a *actor) subject(via string) string {
 	return a.String()
 }
 
-func (a *actor) circumstances(via string) (said string) {
+func (a *actor) circumstances(p *program) (said string) {
 	switch {
-	case a.connection != nil && via != "":
-		said = ", while plugin " + a.plugin + " waited " + via
+	case a.connection != nil && p.via != "":
+		said = ", while plugin " + a.plugin + " waited " + p.via
 	case a.connection != nil || a.agent != "":
 		said = ", while plugin " + a.plugin + " waited"
 	}
 	if len(a.stack) > 0 {
-		said += "; started in Go function " + model.CallPath(a.stack)
+		said += "; Go function " + model.CallPath(a.stack) + " started " + p.name
 	}
 	return said
 }

@@ -14,7 +14,7 @@ func TestFailed(t *testing.T) {
 		},
 		"and what it waited for before": {
 			op:    add(with(seen(plugin("p", 0, 5000), wrote("timed out"), waited(event.WaitLock, "/run/l", from(0, 4900))), exit(1))),
-			cause: CauseFailed, says: `^plugin p failed \(code 11\): "timed out"; before that, 4\.9s of 5s: plugin p waited for file lock /run/l$`, remedy: `^$`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "timed out"; 4\.9s of 5s: plugin p waited for file lock /run/l$`, remedy: `^$`,
 		},
 		"a command says nothing, and the kernel's refusal is why": {
 			op: add(with(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)),
@@ -62,13 +62,13 @@ func TestFailed(t *testing.T) {
 			op: add(with(seen(plugin("mesh", 0, 5000), wrote("timed out waiting for the port"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
 				with(ran("iptables", 5, 9000), outliving),
 			}, nil))), exit(1))),
-			cause: CauseFailed, says: `for the port"; before that, 4\.\d+s of 5s: .* ran iptables, while plugin mesh waited`,
+			cause: CauseFailed, says: `for the port"; 4\.\d+s of 5s: .* ran iptables, while plugin mesh waited`,
 		},
 		"control: it got an answer, while its agent's command went on": {
 			op: add(with(seen(plugin("mesh", 0, 5000), wrote("no address left"), dialled("unix", "/run/mesh.sock", from(1, 4990), served([]*model.Image{
 				with(ran("iptables", 5, 9000), outliving),
 			}, nil))), exit(1))),
-			cause: CauseFailed, says: `no address left"; before that, 4\.\d+s of 5s: plugin mesh waited for agentd at /run/mesh\.sock`,
+			cause: CauseFailed, says: `no address left"; 4\.\d+s of 5s: plugin mesh waited for agentd at /run/mesh\.sock`,
 		},
 		"an agent's delegate is to blame": {
 			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*model.Image{

@@ -68,12 +68,12 @@ func TestAPolledFile(t *testing.T) {
 		},
 		"for which the plugin gave up": {
 			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),
-			cause: CauseLockFile, says: `^plugin p failed \(code 11\): "no store"; before that, 980ms`, remedy: `^run fuser`,
+			cause: CauseLockFile, says: `^plugin p failed \(code 11\): "no store"; 980ms`, remedy: `^run fuser`,
 		},
 		"polled more often than tries are reported": {
 			op: add(seen(plugin("p", 0, 1000), slept(from(10, 990)), tried("/run/p.lock", "EEXIST", 91, from(10, 910)),
 				func(im *model.Image) { im.Code = 1 }, wrote("no store"))),
-			cause: CauseLockFile, says: `; before that, 980ms .* about every 10ms$`, remedy: `^run fuser`,
+			cause: CauseLockFile, says: `; 980ms .* about every 10ms$`, remedy: `^run fuser`,
 		},
 		"a file that comes": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),

@@ -87,8 +87,8 @@ func (e *evidence) slow() *finding {
 		}
 	}
 	if e.call.Reconfigured != 0 {
-		v.say(fmt.Sprintf("; a write to the CNI configuration directory kept other CNI calls waiting for this call "+
-			"for up to %s", text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
+		v.say(fmt.Sprintf("; a write to the CNI configuration directory made other CNI calls wait "+
+			"up to %s for this call", text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v
 }
@@ -153,7 +153,7 @@ func (e *evidence) failure() *Verdict {
 		return &v
 	}
 	if f := e.peerEndedLast(e.Failed); f != nil && !f.candidate {
-		f.Says = e.Failure + "; before that, " + f.Says
+		f.Says = e.Failure + "; " + f.Says
 		return &f.Verdict
 	}
 	k := known(e.Failed)
@@ -175,9 +175,9 @@ func (e *evidence) failure() *Verdict {
 	if e.Slow > 0 {
 		if slow := e.slow(); slow != nil {
 			if v.Own != "" || slow.Own != "" {
-				v.Own = fmt.Sprintf("%s; before that, %s", cmp.Or(v.Own, v.Says), cmp.Or(slow.Own, slow.Says))
+				v.Own = cmp.Or(v.Own, v.Says) + "; " + cmp.Or(slow.Own, slow.Says)
 			}
-			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
+			v.Says += "; " + slow.Says
 			if slow.heldUp { // it is why nothing answered
 				v.Cause, v.Remedy, v.Report = slow.Cause, slow.Remedy, slow.Report
 			}

@@ -67,7 +67,7 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 
 	results, leases := n.aged(gone, 3*time.Hour)
 	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "DEL missing or failed", "eth0 of network \"pods\", pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
-	n.finds("leaked-leases", doctor.Warning, "removed sandboxes hold 1 of 2 addresses of network \"pods\"", filepath.Base(leases[0])+", leased to eth0 of sandbox "+gone, "run the command under leaked-networks, which also frees the address")
+	n.finds("leaked-leases", doctor.Warning, "removed sandboxes have held 1 of 2 addresses of network \"pods\"", filepath.Base(leases[0])+", leased to eth0 of sandbox "+gone, "run the command under leaked-networks, which also frees the address")
 
 	// The remedy does what the runtime's DEL would have done.
 	command := harness.Must(n.rig.Inside(""))(t)
@@ -92,7 +92,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	for _, file := range results {
 		harness.Check(t, os.Remove(file))
 	}
-	found := n.finds("leaked-leases", doctor.Warning, "removed sandboxes hold 1 of 1 address of network \"pods\"", "1 lease from before the node", "days")
+	found := n.finds("leaked-leases", doctor.Warning, "removed sandboxes have held 1 of 1 address of network \"pods\"", "1 lease from before the node", "days")
 	n.silent("leaked-networks")
 	n.run("sh", "-ec", found.Remedy[0])
 	if left := there(leases); len(left) > 0 {
