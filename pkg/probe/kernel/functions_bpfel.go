@@ -90,6 +90,7 @@ const (
 	FunctionsVarTextsOf            = "texts_of"
 	FunctionsVarTimeoutOf          = "timeout_of"
 	FunctionsVarUnderway           = "underway"
+	FunctionsVarWaiting            = "waiting"
 )
 
 // LoadFunctions returns the embedded CollectionSpec for Functions.
@@ -220,6 +221,7 @@ type FunctionsVariableSpecs struct {
 	TextsOf     *ebpf.VariableSpec `ebpf:"texts_of"`
 	TimeoutOf   *ebpf.VariableSpec `ebpf:"timeout_of"`
 	Underway    *ebpf.VariableSpec `ebpf:"underway"`
+	Waiting     *ebpf.VariableSpec `ebpf:"waiting"`
 }
 
 // FunctionsObjects contains all objects after they have been loaded into the kernel.
@@ -300,6 +302,7 @@ type FunctionsVariables struct {
 	TextsOf     *ebpf.Variable `ebpf:"texts_of"`
 	TimeoutOf   *ebpf.Variable `ebpf:"timeout_of"`
 	Underway    *ebpf.Variable `ebpf:"underway"`
+	Waiting     *ebpf.Variable `ebpf:"waiting"`
 }
 
 // FunctionsPrograms contains all programs after they have been loaded into the kernel.

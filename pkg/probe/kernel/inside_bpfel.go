@@ -295,6 +295,7 @@ const (
 	InsideVarUnusedPair       = "unused_pair"
 	InsideVarUnusedRole       = "unused_role"
 	InsideVarUnusedStream     = "unused_stream"
+	InsideVarWaiting          = "waiting"
 )
 
 // LoadInside returns the embedded CollectionSpec for Inside.
@@ -410,6 +411,7 @@ type InsideVariableSpecs struct {
 	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.VariableSpec `ebpf:"unused_role"`
 	UnusedStream    *ebpf.VariableSpec `ebpf:"unused_stream"`
+	Waiting         *ebpf.VariableSpec `ebpf:"waiting"`
 }
 
 // InsideObjects contains all objects after they have been loaded into the kernel.
@@ -498,6 +500,7 @@ type InsideVariables struct {
 	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.Variable `ebpf:"unused_role"`
 	UnusedStream    *ebpf.Variable `ebpf:"unused_stream"`
+	Waiting         *ebpf.Variable `ebpf:"waiting"`
 }
 
 // InsidePrograms contains all programs after they have been loaded into the kernel.

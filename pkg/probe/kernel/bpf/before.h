@@ -132,7 +132,7 @@ static __always_inline void waits_already(struct task_struct *task)
 
 	if (!c || c->since)
 		return;
-	c->since = bpf_ktime_get_ns();
+	begins_wait(task, c, bpf_ktime_get_ns());
 	if (!waits(task)) /* it came back in between */
 		c->since = 0;
 }

@@ -65,6 +65,16 @@ static __always_inline struct call *place_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&calls, &tid);
 }
 
+/* Counts of waits in progress by the last bits of the thread's number: a quick no for other threads.
+ * A missed end only costs a lookup. */
+__u32 waiting[SLOTS] SEC(".data.waiting");
+
+static __always_inline void begins_wait(struct task_struct *task, struct call *c, __u64 now)
+{
+	__sync_fetch_and_add(&waiting[task->pid & (SLOTS - 1)], 1);
+	c->since = now;
+}
+
 /* Whether a thread begins a nap of Go's runtime: four of five waits in a burst of pods. */
 static __always_inline bool naps(struct task_struct *task, struct pt_regs *regs, __u32 nr, __u8 class)
 {
@@ -84,12 +94,14 @@ static __always_inline void leaves(struct task_struct *task)
 
 	if (class == CLASS_NEVER || naps(task, regs, nr, class))
 		return;
+	hold();
 	c = place_of(task);
-	if (!c)
-		return;
-	now = bpf_ktime_get_ns();
-	c->until = over_by(regs, nr, now, c->until);
-	c->since = now;
+	if (c) {
+		now = bpf_ktime_get_ns();
+		c->until = over_by(regs, nr, now, c->until);
+		begins_wait(task, c, now);
+	}
+	let_go();
 }
 
 /* Whether the call's end will report its duration. */
@@ -118,6 +130,7 @@ static __always_inline void comes_back(struct task_struct *task)
 
 	if (!known || !known->since)
 		return;
+	__sync_fetch_and_add(&waiting[tid & (SLOTS - 1)], -1);
 	c.start = known->since;
 	known->since = 0;
 	now = bpf_ktime_get_ns();
@@ -129,6 +142,8 @@ static __always_inline void comes_back(struct task_struct *task)
 	if (!p || (p->agent && idle(c.class)))
 		return;
 	c.until = known->until;
+	if (c.class == CLASS_SLEEP && tid != tgid && !c.until && now < c.start + SYSMON_MAX) /* a nap, as well */
+		return;
 	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, now));
 	if (!e)
 		return;
@@ -169,12 +184,13 @@ static __always_inline bool waits(struct task_struct *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	bool goes_on = preempt || !may_be_tracked(prev->tgid), comes = may_be_tracked(next->tgid);
-
-	/* Interrupts are off, so nothing preempts this. */
-	if (!goes_on && waits(prev))
+	/* Usually neither, and cheap for all. */
+	if (!preempt && may_be_tracked(prev->tgid) && waits(prev))
 		leaves(prev);
-	if (comes)
+	if (waiting[next->pid & (SLOTS - 1)]) {
+		hold();
 		comes_back(next);
+		let_go();
+	}
 	return 0;
 }
