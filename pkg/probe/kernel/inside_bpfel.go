@@ -261,7 +261,6 @@ const (
 	InsideProgEndLegacy       = "end_legacy"
 	InsideProgEndLock         = "end_lock"
 	InsideProgEndOpen         = "end_open"
-	InsideProgEndReceive      = "end_receive"
 	InsideProgEndSend         = "end_send"
 	InsideProgEndStream       = "end_stream"
 	InsideProgEndWork         = "end_work"
@@ -348,7 +347,6 @@ type InsideProgramSpecs struct {
 	EndLegacy       *ebpf.ProgramSpec `ebpf:"end_legacy"`
 	EndLock         *ebpf.ProgramSpec `ebpf:"end_lock"`
 	EndOpen         *ebpf.ProgramSpec `ebpf:"end_open"`
-	EndReceive      *ebpf.ProgramSpec `ebpf:"end_receive"`
 	EndSend         *ebpf.ProgramSpec `ebpf:"end_send"`
 	EndStream       *ebpf.ProgramSpec `ebpf:"end_stream"`
 	EndWork         *ebpf.ProgramSpec `ebpf:"end_work"`
@@ -515,7 +513,6 @@ type InsidePrograms struct {
 	EndLegacy       *ebpf.Program `ebpf:"end_legacy"`
 	EndLock         *ebpf.Program `ebpf:"end_lock"`
 	EndOpen         *ebpf.Program `ebpf:"end_open"`
-	EndReceive      *ebpf.Program `ebpf:"end_receive"`
 	EndSend         *ebpf.Program `ebpf:"end_send"`
 	EndStream       *ebpf.Program `ebpf:"end_stream"`
 	EndWork         *ebpf.Program `ebpf:"end_work"`
@@ -540,7 +537,6 @@ func (p *InsidePrograms) Close() error {
 		p.EndLegacy,
 		p.EndLock,
 		p.EndOpen,
-		p.EndReceive,
 		p.EndSend,
 		p.EndStream,
 		p.EndWork,

@@ -14,7 +14,7 @@ import (
 
 // Insert follows a process; false if followed already. Slots may have false positives (bpf/maps.h).
 func (s *Side) Insert(p *LifeProcess) bool {
-	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
+	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<30|1<<15))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
 		return false
 	}

@@ -1,47 +1,28 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Netlink requests and the kernel's answers: when the function that sent the request returns,
- * the answer is in the socket's queue, so reads of netlink need no program. */
+/* Netlink requests and the kernel's answers: when the request was sent, the answer is in the
+ * socket's queue, so reads of netlink need no program. */
 #pragma once
 
 /* Examined answers per request: libnftables has as many requests in progress. */
 #define ANSWERS 16
 
-/* Requests of followed processes in progress: at 0 the end of other requests is ignored. A
- * missed end only costs time; the reader resets it if no process is followed. */
-__u64 underway SEC(".data.underway");
-
 /* Answers that were in the queue before are not repeated. The number is stored in a call's conn,
  * which requests do not use. */
-static __noinline int request(struct socket *socket)
+static __always_inline __u32 answers_of(struct sock *sk)
 {
-	struct call c = {};
-	struct process *p;
-
-	hold();
-	p = caller_here(&c);
-	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
-		c.conn = BPF_CORE_READ(socket, sk, sk_receive_queue.qlen);
-		if (keep(&c))
-			__sync_fetch_and_add(&underway, 1);
-	}
-	let_go();
-	return 0;
+	return sk && family_of(sk) == AF_NETLINK ? LOAD(sk, sock, sk_receive_queue.qlen) : 0;
 }
 
-SEC("fentry/netlink_sendmsg")
-int on_request(unsigned long long *ctx)
-{
-	return may_be_ours() ? request((void *)ctx[0]) : 0;
-}
+/* Only refusals, states of IPv6 addresses, and names of interfaces matter. The name comes first. */
+#define LINK_MAX 64
 
-/* Refusals, states of IPv6 addresses, and names of interfaces: see exit_receive. */
 static __noinline int tell_answer(struct task_struct *task, struct process *p, struct call *c, struct sock *sk, struct sk_buff *skb)
 {
-	__u64 n = BPF_CORE_READ(skb, len);
+	__u64 n = LOAD(skb, sk_buff, len);
 	struct nlmsghdr head = {};
 	struct call_event *e;
 	__s32 error = 0;
-	void *data = BPF_CORE_READ(skb, data);
+	void *data = LOAD(skb, sk_buff, data);
 
 	if (!p || !c || n < sizeof(head) || bpf_probe_read_kernel(&head, sizeof(head), data))
 		return 0;
@@ -69,26 +50,60 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 
 /* Another thread of the process may read the socket and free the data meanwhile: then reads fail
  * or give garbage, which the decoder drops. */
-static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct socket *socket)
+static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct sock *sk)
 {
-	struct sock *sk = BPF_CORE_READ(socket, sk);
 	struct sk_buff *head = (void *)sk + bpf_core_field_offset(struct sock, sk_receive_queue), *skb;
 	__u64 before;
 
-	if (!p || !c || family_of(sk) != AF_NETLINK)
+	if (!p || !c || !sk || family_of(sk) != AF_NETLINK)
 		return 0;
 	before = c->conn;
 	c->class = CLASS_RECVFROM;
-	c->start = bpf_ktime_get_ns();
-	skb = BPF_CORE_READ(sk, sk_receive_queue.next);
+	c->start = 0;
+	skb = LOAD(sk, sock, sk_receive_queue.next);
 	for (__u64 i = 0; i < ANSWERS; i++) {
 		if (!skb || skb == head)
 			return 0;
 		if (i >= before)
 			tell_answer(task, p, c, sk, skb);
-		skb = BPF_CORE_READ(skb, next);
+		skb = LOAD(skb, sk_buff, next);
 	}
 	return 0;
+}
+
+static __always_inline int end_request(struct task_struct *task, struct process *p, struct call *c, __s64 ret, struct sock *sk)
+{
+	if (!exit_send(task, p, c, ret))
+		lasted(task, p, c, ret);
+	tell_answers(task, p, c, sk);
+	return 1;
+}
+
+#ifdef FUNCTIONS
+/* Requests of followed processes in progress: at 0 the end of other requests is ignored. A
+ * missed end only costs time; the reader resets it if no process is followed. */
+__u64 underway SEC(".data.underway");
+
+static __noinline int request(struct socket *socket)
+{
+	struct call c = {};
+	struct process *p;
+
+	hold();
+	p = caller_here(&c);
+	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
+		c.conn = answers_of(BPF_CORE_READ(socket, sk));
+		if (keep(&c))
+			__sync_fetch_and_add(&underway, 1);
+	}
+	let_go();
+	return 0;
+}
+
+SEC("fentry/netlink_sendmsg")
+int on_request(unsigned long long *ctx)
+{
+	return may_be_ours() ? request((void *)ctx[0]) : 0;
 }
 
 static __noinline int request_end(struct socket *socket, __s64 ret)
@@ -103,11 +118,8 @@ static __noinline int request_end(struct socket *socket, __s64 ret)
 	p = take(&c);
 	if (is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG))
 		__sync_fetch_and_add(&underway, -1);
-	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
-		if (!exit_send(task, p, &c, ret))
-			lasted(task, p, &c, ret);
-		tell_answers(task, p, &c, socket);
-	}
+	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG))
+		end_request(task, p, &c, ret, BPF_CORE_READ(socket, sk));
 	let_go();
 	return 0;
 }
@@ -117,3 +129,4 @@ int on_request_end(unsigned long long *ctx)
 {
 	return underway ? request_end((void *)ctx[0], (int)RETURNED(ctx)) : 0;
 }
+#endif

@@ -105,7 +105,7 @@ static __always_inline int find_connection(struct task_struct *task, struct proc
 		lose(LOST_CONNS, &p->root);
 		return 0;
 	}
-	p->connected = 1;
+	connects(p);
 	conn = conn_of((__u64)sk);
 	tell_connection(task, p, sk, conn);
 	return await_server(sk, conn);

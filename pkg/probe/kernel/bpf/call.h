@@ -54,7 +54,7 @@ static __always_inline struct call_event *record_in(__u32 slot, const struct pro
 	e->class = class;
 	e->ret = ret;
 	if (c) {
-		e->start = c->start;
+		e->start = c->start ? c->start : e->h.time;
 		e->nr = c->nr;
 		__builtin_memcpy(e->args, c->args, sizeof(e->args));
 	} else {

@@ -7,7 +7,6 @@ enum ending {
 	END_WORK,
 	END_LOCK,
 	END_SEND,
-	END_RECEIVE,
 	END_FILE,
 	END_STREAM,
 	END_OPEN,
@@ -16,14 +15,14 @@ enum ending {
 	END_ENTER,
 	END_LEGACY,
 	END_BPF,
-	ENDINGS,
+	ENDINGS, /* no ending */
 };
 
 /* The call that the thread has ended, and its process; none if it is not followed. If the start
- * does not matter, the call begins now. */
+ * does not matter, it is 0: now. */
 static __always_inline struct process *ended(struct pt_regs *regs, struct call *to)
 {
-	__u64 id = bpf_get_current_pid_tgid(), start = bpf_ktime_get_ns(), conn = 0;
+	__u64 id = bpf_get_current_pid_tgid(), start = 0, conn = 0;
 	__u32 tgid = id >> 32, tid = id;
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
 	struct call *kept;
@@ -42,6 +41,8 @@ static __always_inline struct process *ended(struct pt_regs *regs, struct call *
 			kept->start = 0;
 		} else if (is_of(to->class, TIMED)) { /* it began before tracing */
 			return 0;
+		} else {
+			start = bpf_ktime_get_ns();
 		}
 	}
 	to->start = start;
@@ -71,10 +72,14 @@ static __always_inline int nothing(struct task_struct *task, struct process *p, 
 	return 0;
 }
 
+static __always_inline int exit_request(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	return end_request(task, p, c, ret, sock_of(task, c->args[0]));
+}
+
 END(end_work, nothing)
 END(end_lock, exit_lock)
-END(end_send, exit_send)
-END(end_receive, exit_receive)
+END(end_send, exit_request)
 END(end_file, exit_file)
 END(end_stream, exit_stream)
 END(end_open, exit_open)
@@ -106,7 +111,6 @@ struct {
 		[END_WORK] = (void *)&end_work,
 		[END_LOCK] = (void *)&end_lock,
 		[END_SEND] = (void *)&end_send,
-		[END_RECEIVE] = (void *)&end_receive,
 		[END_FILE] = (void *)&end_file,
 		[END_STREAM] = (void *)&end_stream,
 		[END_OPEN] = (void *)&end_open,
@@ -118,17 +122,21 @@ struct {
 	},
 };
 
-/* Streams of agents, and of processes that they ask. */
-static __always_inline enum ending end_talk(struct pt_regs *regs, enum ending otherwise)
+/* Streams of agents, and of processes that they ask. Of other reads only those of standard input matter. */
+static __always_inline enum ending end_talk(struct pt_regs *regs, enum ending otherwise, bool reads)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
-	struct sock *sk = p && p->agent ? sock_of(current_task(), arg_in(regs, true, 0)) : 0;
+	struct file *file = p && (reads || p->agent) ? file_of(current_task(), arg_in(regs, true, 0)) : 0;
+	struct sock *sk;
 
+	if (!p || !p->agent)
+		return !reads || (p && inode_in(file) == p->in_ino) ? otherwise : ENDINGS;
+	sk = sock_in(file);
 	return sk && calls_somebody(sk) ? END_STREAM : otherwise;
 }
 
-static __always_inline enum ending ending_of(__u8 class, struct pt_regs *regs)
+static __always_inline enum ending ending_of(__u8 class, struct pt_regs *regs, long ret)
 {
 	switch (class) {
 	case CLASS_FLOCK:
@@ -136,17 +144,18 @@ static __always_inline enum ending ending_of(__u8 class, struct pt_regs *regs)
 		return END_LOCK;
 	case CLASS_SENDTO:
 	case CLASS_SENDMSG:
-		return end_talk(regs, END_SEND);
+		return end_talk(regs, END_SEND, false);
 	case CLASS_RECVFROM:
 	case CLASS_RECVMSG:
-		return end_talk(regs, END_RECEIVE);
+		return end_talk(regs, ENDINGS, false);
 	case CLASS_READ:
 	case CLASS_READV:
+		return end_talk(regs, END_FILE, true);
 	case CLASS_WRITE:
 	case CLASS_WRITEV:
-		return end_talk(regs, END_FILE);
+		return end_talk(regs, END_FILE, false);
 	case CLASS_OPEN:
-		return END_OPEN;
+		return is_namespace(file_of(current_task(), ret)) ? END_OPEN : ENDINGS;
 	case CLASS_CONNECT:
 		return END_CONNECT;
 	case CLASS_ACCEPT:

@@ -38,6 +38,11 @@ static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u6
 	return 0;
 }
 
+static __always_inline __u64 inode_in(struct file *file)
+{
+	return LOAD(LOAD(file, file, f_inode), inode, i_ino);
+}
+
 static __noinline int write_setting(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct file *file;
@@ -93,7 +98,7 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 	inode = LOAD(file, file, f_inode);
 	if (out && c->class == CLASS_WRITE && BPF_CORE_READ(inode, i_sb, s_magic) == PROC_SUPER_MAGIC)
 		return write_setting(task, p, c, ret);
-	k.object = LOAD(inode, inode, i_ino);
+	k.object = inode_in(file);
 	if (ret <= 0 || !k.object)
 		return 0;
 	if (k.object != (out ? p->out_ino : p->in_ino) && !(out && k.object == p->err_ino && says(p, c, ret)))
@@ -124,23 +129,26 @@ static __always_inline bool network_of(struct call_event *e, struct task_struct 
 	return true;
 }
 
+static __always_inline bool is_namespace(struct file *file)
+{
+	return LOAD(LOAD(LOAD(file, file, f_inode), inode, i_sb), super_block, s_magic) == NSFS_MAGIC;
+}
+
 /* A later request may name a namespace by its descriptor. */
 static __noinline int exit_open(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
 	struct file *file;
-	struct inode *inode;
 
 	if (!p || !c || ret < 0)
 		return 0;
 	file = file_of(task, ret);
-	inode = LOAD(file, file, f_inode);
-	if (LOAD(LOAD(inode, inode, i_sb), super_block, s_magic) != NSFS_MAGIC)
+	if (!is_namespace(file))
 		return 0;
 	e = record(task, p, c->class, c, ret);
 	if (!e)
 		return 0;
-	e->object = BPF_CORE_READ(inode, i_ino);
+	e->object = inode_in(file);
 	network_of(e, task, file);
 	append_path(e, file); /* only mounted files have a path, not those of /proc */
 	send_record(e, p, false);

@@ -287,7 +287,7 @@ static __always_inline void released(struct socket *socket)
 SEC("fentry/unix_release")
 int on_unix_close(unsigned long long *ctx)
 {
-	if (!may_be_ours())
+	if (may_be_ours() < TALKS)
 		return 0;
 	hold();
 	released((void *)ctx[0]);
@@ -298,7 +298,7 @@ int on_unix_close(unsigned long long *ctx)
 SEC("fentry/inet_release")
 int on_inet_close(unsigned long long *ctx)
 {
-	if (!may_be_ours())
+	if (may_be_ours() < TALKS)
 		return 0;
 	hold();
 	released((void *)ctx[0]);

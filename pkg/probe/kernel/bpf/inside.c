@@ -38,6 +38,7 @@ volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 
 #include "stream.h"
 #include "mutex.h"
 #include "thread.h"
+#include "answers.h"
 #include "waits.h"
 #include "before.h"
 #include "misses.h"
@@ -54,8 +55,9 @@ const enum class *unused_class __attribute__((unused));
 
 #define OF(class) (1ULL << ((class) & 63))
 
-/* Calls by which a server may use a stream. For plugins only reads matter, at their end. */
-#define READING (OF(CLASS_READ) | OF(CLASS_READV) | OF(CLASS_RECVFROM) | OF(CLASS_RECVMSG))
+/* Calls by which a server may use a stream. Of plugins only reads of standard input matter, at their end. */
+#define RECEIVING (OF(CLASS_RECVFROM) | OF(CLASS_RECVMSG))
+#define READING (OF(CLASS_READ) | OF(CLASS_READV) | RECEIVING)
 /* Calls that may take long without waiting, or are reported with a duration. */
 #define TIMED                                                                                                      \
 	(OF(CLASS_FLOCK) | OF(CLASS_FCNTL) | OF(CLASS_SENDTO) | OF(CLASS_SENDMSG) | OF(CLASS_WRITE) | OF(CLASS_WRITEV) | \
@@ -79,6 +81,10 @@ static __always_inline void entered(struct pt_regs *regs, __u16 nr, __u8 class)
 	c.start = bpf_ktime_get_ns();
 	read_args(regs, true, c.args);
 	switch (class) {
+	case CLASS_SENDTO:
+	case CLASS_SENDMSG:
+		c.conn = answers_of(sock_of(task, c.args[0]));
+		break;
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
 		enter_lock(task, p, &c);
@@ -119,8 +125,9 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {
 	__u8 class = class_at(nr);
+	__u32 ours = is_of(class, AT_BEGINNING) ? may_be_ours() : 0;
 
-	if (!is_of(class, AT_BEGINNING) || !may_be_ours() || is_no_lock(class, regs))
+	if (!ours || (ours < TALKS && is_of(class, READING | OF(CLASS_CLOSE))) || is_no_lock(class, regs))
 		return 0;
 	hold();
 	entered(regs, nr, class);
@@ -132,11 +139,13 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 {
 	__u8 class = class_at(number_in(regs, true));
+	__u32 ours;
 
 	if (!is_of(class, AT_END) || is_idle(class, ret) || is_no_lock(class, regs))
 		return 0;
-	if (class == CLASS_ACCEPT || may_be_ours())
-		bpf_tail_call(ctx, &endings, ending_of(class, regs));
+	ours = may_be_ours();
+	if (class == CLASS_ACCEPT || ours >= TALKS || (ours && !is_of(class, RECEIVING)))
+		bpf_tail_call(ctx, &endings, ending_of(class, regs, ret));
 	return 0;
 }
 

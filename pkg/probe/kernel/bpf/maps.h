@@ -33,8 +33,10 @@ struct {
 } processes SEC(".maps");
 
 /* Counts of processes by the last bits of their tgid: a quick no for other processes, nearly all
- * system calls of the node. The reader does not count down; a high number only costs a lookup. */
+ * system calls of the node. The upper half counts those that talk: agents, and processes that
+ * connected. The reader does not count down; a high number only costs a lookup. */
 #define SLOTS 4096
+#define TALKS (1U << 16)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,11 +53,16 @@ static __always_inline void count_slot(__u32 tgid, __u32 by)
 		__sync_fetch_and_add(n, by);
 }
 
-static __always_inline bool may_be_tracked(__u32 tgid)
+static __always_inline __u32 weight_of(const struct process *p)
+{
+	return 1 + (p->agent ? TALKS : 0) + (p->connected ? TALKS : 0);
+}
+
+static __always_inline __u32 may_be_tracked(__u32 tgid)
 {
 	__u32 slot = tgid % SLOTS, *n = bpf_map_lookup_elem(&slots, &slot);
 
-	return n && *n;
+	return n ? *n : 0;
 }
 
 /* Sized by [probe] ring. */
@@ -195,10 +202,10 @@ static __always_inline long track(__u32 tgid, const struct process *p, __u64 fla
 
 	if (a && a->processes >= root_share)
 		return -1;
-	count_slot(tgid, 1);
+	count_slot(tgid, weight_of(p));
 	failed = bpf_map_update_elem(&processes, &tgid, p, flags);
 	if (failed) {
-		count_slot(tgid, -1);
+		count_slot(tgid, -weight_of(p));
 		return failed;
 	}
 	if (a)
@@ -209,11 +216,11 @@ static __always_inline long track(__u32 tgid, const struct process *p, __u64 fla
 }
 
 /* False if another program, or the reader, removed it. */
-static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u32 threads)
+static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u32 threads, __u32 weight)
 {
 	if (bpf_map_delete_elem(&processes, &tgid))
 		return false;
-	count_slot(tgid, -1);
+	count_slot(tgid, -weight);
 	leave(root, threads);
 	return true;
 }

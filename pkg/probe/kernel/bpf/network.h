@@ -118,55 +118,6 @@ static __noinline int exit_send(struct task_struct *task, struct process *p, str
 	return 0;
 }
 
-#define LINK_MAX 64
-
-#ifndef FUNCTIONS
-/* Of the answers only refusals, states of IPv6 addresses, and names of interfaces matter. */
-static __noinline int exit_receive(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
-{
-	struct call_event *e;
-	struct nlmsghdr head = {};
-	__u64 buffer, room, flags = c ? c->args[2] : 0;
-	struct sock *sk;
-	__s32 error = 0;
-
-	if (!p || !c || ret < 16)
-		return 0;
-	sk = sock_of(task, c->args[0]);
-	if (!sk || family_of(sk) != AF_NETLINK)
-		return 0;
-	buffer = c->args[1];
-	room = c->args[2];
-	if (c->class == CLASS_RECVMSG) {
-		struct msghdr m = {};
-		struct iovec v = {};
-
-		bpf_probe_read_user(&m, sizeof(m), (void *)buffer);
-		bpf_probe_read_user(&v, sizeof(v), (void *)m.iov);
-		buffer = v.base;
-		room = v.len;
-	} else {
-		flags = c->args[3];
-	}
-	if (flags & MSG_PEEK || bpf_probe_read_user(&head, sizeof(head), (void *)buffer))
-		return 0;
-	/* The name of an interface comes first. */
-	if (head.type == RTM_NEWLINK && room > LINK_MAX)
-		room = LINK_MAX;
-	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
-		return 0;
-	if (head.type == NLMSG_ERROR && head.len + 3ULL >= ret &&
-	    !bpf_probe_read_user(&error, sizeof(error), (void *)buffer + sizeof(head)) && !error)
-		return 0; /* only granted requests */
-	e = netlink_record(task, p, c, ret, sk);
-	if (!e)
-		return 0;
-	append(e, p, buffer, ret < room ? ret : room); /* with MSG_TRUNC ret exceeds the copied bytes */
-	send_record(e, p, false);
-	return 0;
-}
-#endif
-
 #define SOL_IP 0
 #define SOL_IPV6 41
 #define IPT_SO_SET_REPLACE 64 /* the same for IPv6 */

@@ -241,18 +241,19 @@ static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
 	struct exit_event e = {};
 	struct task_key root;
-	__u32 threads;
+	__u32 threads, weight;
 
 	if (!p)
 		return 0;
 	root = p->root;
 	threads = p->threads;
+	weight = weight_of(p);
 	e.h.kind = KIND_EXIT;
 	e.h.time = bpf_ktime_get_ns();
 	e.h.task = p->self;
 	e.cpu = p->cpu + cpu_time(task);
 	e.delay = p->delay + task->sched_info.run_delay;
-	if (untrack(tgid, &root, threads))
+	if (untrack(tgid, &root, threads, weight))
 		put(&e, sizeof(e), &root, false);
 	return 0;
 }
@@ -292,6 +293,7 @@ static __always_inline int ran(struct task_struct *task, struct process *p, stru
 		p->root = p->self;
 		p->threads = 0;
 		join(&p->root);
+		count_slot(task->tgid, -TALKS);
 		p->agent = 0;
 		p->caller = forked_by(task) ? CALLER_RUNTIME : CALLER_AGENT;
 		root = true;
@@ -402,7 +404,7 @@ int HELD_PROG(on_exit, struct task_struct *task)
 		return 0;
 	p = *found;
 	/* Two threads may both see that none is left; one of them deletes. */
-	if (!untrack(tgid, &p.root, p.threads))
+	if (!untrack(tgid, &p.root, p.threads, weight_of(&p)))
 		return 0;
 	give_share_back(&p);
 	e.h.kind = KIND_EXIT;

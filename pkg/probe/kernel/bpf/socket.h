@@ -136,6 +136,14 @@ static __always_inline __u32 caller_of_other_end(struct sock *sk)
 	return tgid;
 }
 
+static __always_inline void connects(struct process *p)
+{
+	if (p->connected)
+		return;
+	p->connected = 1;
+	count_slot(p->self.tgid, TALKS);
+}
+
 /* Stored at the start: over loopback everything ends before connect returns. */
 static __noinline int enter_connect(struct task_struct *task, struct process *p, struct call *c)
 {
@@ -147,7 +155,7 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	sk = sock_of(task, c->args[0]);
 	if (!sk || !calls_somebody(sk))
 		return 0;
-	p->connected = 1;
+	connects(p);
 	conn.p = *p;
 	conn.start = c->start;
 	conn.ino = inode_of(sk);

@@ -24,7 +24,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {
 	struct call c = {.tgid = bpf_get_current_pid_tgid() >> 32, .nr = nr, .class = class_at(nr)};
 
-	if (!talks(c.class) || !may_be_tracked(c.tgid))
+	if (!talks(c.class) || may_be_tracked(c.tgid) < TALKS)
 		return 0;
 	hold();
 	speaks(regs, &c);
@@ -40,7 +40,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 	struct process *p;
 	struct call c;
 
-	if (!talks(class_at(number_in(regs, true))) || !may_be_tracked(bpf_get_current_pid_tgid() >> 32))
+	if (!talks(class_at(number_in(regs, true))) || may_be_ours() < TALKS)
 		return 0;
 	task = current_task();
 	hold();

@@ -121,10 +121,9 @@ static __always_inline __u8 texts(const struct call *c)
 
 static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
-	__u64 took = bpf_ktime_get_ns() - c->start;
 	struct call_event *e;
 
-	if (took < LASTED && (ret >= 0 || !texts(c)))
+	if (!c->start || (bpf_ktime_get_ns() - c->start < LASTED && (ret >= 0 || !texts(c))))
 		return;
 	if (p->agent && idle(c->class))
 		return;
@@ -151,8 +150,8 @@ static __always_inline bool call_of(struct task_struct *task, struct call *c)
 	return true;
 }
 
-/* Cheap and first, because every process pays for it. */
-static __always_inline bool may_be_ours(void)
+/* Cheap and first, because every process pays for it. TALKS and more: it may talk. */
+static __always_inline __u32 may_be_ours(void)
 {
 	return may_be_tracked(bpf_get_current_pid_tgid() >> 32);
 }
