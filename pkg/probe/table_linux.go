@@ -37,9 +37,9 @@ type tracked struct {
 	halted bool
 	// when the process began to run a plugin, else 0
 	began int64
-	run   *tracked // the run's first process, or nil; it has:
-	last  int64    // the last event
-	slept int64    // ns of all threads
+	run   *tracked
+	// of the run
+	last, slept int64
 	// when it was first absent from the kernel's table, else 0
 	missing int64
 	// when the run's first process was found exited, else 0
@@ -93,12 +93,11 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// Tracing polled files slows every process, so it waits for a run that sleeps or is silent, and ends when the wait is
-// known.
+// Tracing polled files slows every process, so only runs that sleep or are silent start it.
 const (
 	pollingAfter = 500 * time.Millisecond
 	pollingUntil = time.Minute
-	pollingShare = 8 // of the time that the run sleeps
+	sleepShare   = 8
 )
 
 func (t *table) polls(now int64) bool {
@@ -107,7 +106,7 @@ func (t *table) polls(now int64) bool {
 			continue
 		}
 		age, silent := time.Duration(now-one.began), time.Duration(now-one.last)
-		idle := silent >= pollingAfter || one.slept >= int64(age)/pollingShare
+		idle := silent >= pollingAfter || one.slept >= int64(age)/sleepShare
 		if idle && age >= pollingAfter && age < pollingUntil {
 			return true
 		}

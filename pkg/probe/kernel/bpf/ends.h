@@ -122,7 +122,7 @@ struct {
 	},
 };
 
-/* Streams of agents, and of processes that they ask. Of other reads only those of standard input matter. */
+/* Streams of agents, and of processes that they ask. */
 static __always_inline enum ending end_talk(struct pt_regs *regs, enum ending otherwise, bool reads)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;

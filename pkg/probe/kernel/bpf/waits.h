@@ -65,8 +65,7 @@ static __always_inline struct call *place_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&calls, &tid);
 }
 
-/* Counts of waits in progress by the last bits of the thread's number: a quick no for other threads.
- * A missed end only costs a lookup. */
+/* Counts of waits by the last bits of threads' numbers, as in slots. */
 __u32 waiting[SLOTS] SEC(".data.waiting");
 
 static __always_inline void begins_wait(struct task_struct *task, struct call *c, __u64 now)
