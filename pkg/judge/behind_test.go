@@ -81,35 +81,35 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a peer that is stopped": {
 			op:    calling(did(waits("dbd", from(10, 980), stopped(10, 980)))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)$`, remedy: `kill -CONT 812`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for dbd \(stopped\), through agentd$`, remedy: `kill -CONT 812`,
 		},
 		"for some of the time": {
 			op:    calling(did(waits("dbd", from(10, 980), stopped(10, 400)))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for dbd \(stopped for 390ms\)`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for dbd \(stopped for 390ms\), through agentd`,
 		},
 		"one that says nothing": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for dbd$`, remedy: `^read the log of dbd \(pid 812\) of that time`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for dbd, through agentd$`, remedy: `^read the log of dbd \(pid 812\) of that time`,
 		},
 		"one in the kernel": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
-			cause: CausePeer, says: `waited, through agentd, for dbd \(blocked in kernel function nfs_wait_bit_killable\)`, remedy: `network file system.*/proc/812/stack`,
+			cause: CausePeer, says: `waited for dbd \(blocked in kernel function nfs_wait_bit_killable\)`, remedy: `network file system.*/proc/812/stack`,
 		},
 		"one in a system call": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "percpu_rwsem_wait", from(10, 980)),
 				did(&model.Fact{When: from(20, 970), What: &model.Wait{Kind: event.WaitCall, Name: "openat"}})))),
-			cause: CausePeer, says: `waited, through agentd, for dbd \(blocked in kernel function percpu_rwsem_wait\)`, remedy: `fsfreeze -u.*/proc/812/stack`,
+			cause: CausePeer, says: `waited for dbd \(blocked in kernel function percpu_rwsem_wait\)`, remedy: `fsfreeze -u.*/proc/812/stack`,
 		},
 		"one that waits for somebody in its turn, perhaps": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)), did(waits("switchd", from(10, 970), clipped))))),
-			cause: CausePeer, says: `waited, through agentd, for dbd`, remedy: `^$`,
+			cause: CausePeer, says: `waited for dbd, through agentd`, remedy: `^$`,
 		},
 		"one on another machine": {
 			op:    calling(did(waits("", from(10, 980), remote))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for 192\.0\.2\.7:5432$`, remedy: `^$`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for 192\.0\.2\.7:5432, through agentd$`, remedy: `^$`,
 		},
 		"one of which nobody knows what it did": {
-			op: calling(did(waits("dbd", from(10, 980)))), cause: CausePeer, says: `waited, through agentd, for dbd`, remedy: `^$`,
+			op: calling(did(waits("dbd", from(10, 980)))), cause: CausePeer, says: `waited for dbd, through`, remedy: `^$`,
 		},
 		"one behind a port of this node": {
 			op:    calling(did(waits("", from(10, 980), remote, func(c *model.Connection) { c.Address = "127.0.0.1:6640" }))),
@@ -117,11 +117,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"the peer's own peer": {
 			op:    calling(did(waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))))),
-			cause: CausePeer, says: `^950ms of 1s: plugin p waited, through agentd and dbd, for switchd \(stopped\)$`, remedy: `^run kill -CONT \d+ to resume switchd if`,
+			cause: CausePeer, says: `^950ms of 1s: plugin p waited for switchd \(stopped\), through agentd and dbd$`, remedy: `^run kill -CONT \d+ to resume switchd if`,
 		},
 		"which does not explain that the peer itself was stopped": {
 			op:    calling(did(waits("dbd", from(10, 980), stopped(15, 980), did(waits("switchd", from(20, 975)))))),
-			cause: CausePeer, says: `waited, through agentd, for dbd \(stopped\)`,
+			cause: CausePeer, says: `waited for dbd \(stopped\), through agentd`,
 		},
 		"nor that the agent was": {
 			op:    calling(stopped(5, 985), did(waits("dbd", from(10, 980)))),
@@ -130,24 +130,24 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"nor that the peer was on a CPU": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)),
 				func(c *model.Connection) { c.Work.CPU = 900 * ms }, did(waits("client", from(20, 975)))))),
-			cause: CausePeer, says: `waited, through agentd, for dbd \(on a CPU\)`, remedy: `nr_throttled`,
+			cause: CausePeer, says: `waited for dbd \(on a CPU\), through agentd`, remedy: `nr_throttled`,
 		},
 		"control: of which some thread was ready to run": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)), did(waits("switchd", from(20, 975)))))),
-			cause: CausePeer, says: `waited, through agentd and dbd, for switchd`,
+			cause: CausePeer, says: `waited for switchd, through agentd and dbd`,
 		},
 		"several, one after another": {
 			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
-			cause: CausePeer, says: `^580ms of 1s: plugin p waited, through agentd, for dbd \(2 times\)$`,
+			cause: CausePeer, says: `^580ms of 1s: plugin p waited for dbd \(2 times\), through agentd$`,
 		},
 		"twice, after a pause": {
 			op:    calling(did(waits("dbd", from(10, 400)), waits("dbd", from(620, 980)))),
-			cause: CausePeer, says: `^750ms of 1s: plugin p waited, through agentd, for dbd \(2 times\)$`,
+			cause: CausePeer, says: `^750ms of 1s: plugin p waited for dbd \(2 times\), through agentd$`,
 		},
 		"again and again, after longer and longer pauses": {
 			op: calling(did(waits("dbd", from(10, 180)), waits("dbd", from(190, 360)), waits("dbd", from(400, 570)),
 				waits("dbd", from(800, 980)))),
-			cause: CausePeer, says: `^690ms of 1s: plugin p waited, through agentd, for dbd \(4 times\)$`,
+			cause: CausePeer, says: `^690ms of 1s: plugin p waited for dbd \(4 times\), through agentd$`,
 		},
 		"others' exchanges while it sleeps": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(false)),
@@ -155,11 +155,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"while it sleeps, one for the whole time": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(waits("dbd", from(40, 960))), asleep(false)),
-			cause: CausePeer, says: `^920ms of 1s: plugin p waited, through agentd, in renew \(lease\.go:7\), for dbd`,
+			cause: CausePeer, says: `^920ms of 1s: plugin p waited for dbd, through agentd, in renew`,
 		},
 		"control: possibly while it sleeps": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(300, 450)...), asleep(true)),
-			cause: CausePeer, says: `waited, through agentd, possibly in renew \(lease\.go:7\), for dbd`,
+			cause: CausePeer, says: `waited for dbd`,
 		},
 		"control: one that a timer of the agent polls": {
 			op:    calling(was(event.AgentIdle, "", from(0, 990)), did(polls(150, 250)...)),
@@ -171,33 +171,33 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"control: while it waits for another": {
 			op:    calling(did(append(polls(100, 250), waits("store", from(20, 970)))...)),
-			cause: CausePeer, says: `^950ms of 1s: plugin p waited, through agentd, for store$`,
+			cause: CausePeer, says: `^950ms of 1s: plugin p waited for store, through agentd$`,
 		},
 		"one that a timer polls, and that is stopped": {
 			op:    calling(did(waits("dbd", from(10, 400), stopped(10, 400)), waits("dbd", from(590, 980), stopped(590, 980)))),
-			cause: CausePeer, says: `waited, through agentd, for dbd \(stopped, 2 times\)$`, remedy: `kill -CONT 812`,
+			cause: CausePeer, says: `waited for dbd \(stopped, 2 times\), through agentd$`, remedy: `kill -CONT 812`,
 		},
 		"one that was stopped, and resumed when the agent had asked the next": {
 			op:    calling(did(waits("dbd", from(10, 800), stopped(10, 790)), waits("other", from(700, 980)))),
-			cause: CausePeer, says: `^690ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)`, remedy: `kill -CONT 812`,
+			cause: CausePeer, says: `^690ms of 1s: plugin p waited for dbd \(stopped\), through agentd`, remedy: `kill -CONT 812`,
 		},
 		"control: one that was only slow": {
 			op: calling(did(waits("dbd", from(10, 800)), waits("other", from(700, 980)))), cause: CauseAgent,
 		},
 		"a subscription that goes on says nothing": {
-			op: calling(did(waits("watched", from(10, 1200)), waits("dbd", from(20, 970)))), cause: CausePeer, says: `waited, through agentd, for dbd$`,
+			op: calling(did(waits("watched", from(10, 1200)), waits("dbd", from(20, 970)))), cause: CausePeer, says: `waited for dbd,`,
 		},
 		"nor does one that nobody saw end": {
 			op: calling(did(waits("watched", from(10, 950), unended, stopped(10, 950)))), cause: CauseAgent, says: `waited for agentd`,
 		},
 		"unless it was perhaps there before, and could not answer": {
-			op: calling(did(waits("dbd", from(10, 950), unended, clipped, stopped(10, 950)))), cause: CausePeer, says: `waited, through agentd, for dbd \(stopped\)`,
+			op: calling(did(waits("dbd", from(10, 950), unended, clipped, stopped(10, 950)))), cause: CausePeer, says: `waited for dbd \(stopped\)`,
 		},
 		"nor does one from before": {
 			op: calling(did(waits("watched", from(0, 980), clipped))), cause: CauseAgent, says: `waited for agentd`,
 		},
 		"unless nobody could answer": {
-			op: calling(did(waits("dbd", from(0, 980), clipped, stopped(0, 980)))), cause: CausePeer, says: `^980ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)`,
+			op: calling(did(waits("dbd", from(0, 980), clipped, stopped(0, 980)))), cause: CausePeer, says: `^980ms of 1s: plugin p waited for dbd \(stopped\)`,
 		},
 		"nor does what nobody asked for": {
 			op: calling(did(waits("watched", from(10, 980), unasked))), cause: CauseAgent,
@@ -207,17 +207,17 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"unless nobody could tell": {
 			op:    calling(did(waits("dbd", from(10, 15)), waits("dbd", from(15, 980), unasked, did(waits("switchd", from(20, 970), stopped(20, 970)))))),
-			cause: CausePeer, says: `^950ms of 1s: plugin p waited, through agentd and dbd, for switchd \(stopped\)$`,
+			cause: CausePeer, says: `^950ms of 1s: plugin p waited for switchd \(stopped\), through agentd and dbd$`,
 		},
 		"heartbeats to somebody else meanwhile": {
 			op:    calling(did(waits("dbd", from(10, 980)), waits("lease", from(200, 220)), waits("lease", from(400, 420)), waits("lease", from(983, 985)))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for dbd`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for dbd, through agentd`,
 		},
 		"what the agent ran beside it, perhaps for itself, is not in the way": {
 			op: calling(did(waits("dbd", from(10, 980), stopped(10, 980))), func(c *model.Connection) {
 				c.Work.Own.Children = []*model.Image{attributed(ran("ipset", 100, 900), model.Candidate, false, 0)}
 			}),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited for dbd \(stopped\)`,
 		},
 		"what it certainly ran for the call is": {
 			op: calling(did(waits("dbd", from(10, 980))), func(c *model.Connection) {
@@ -238,11 +238,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"one that never answers": {
 			op: add(with(seen(plugin("p", 0, 1000), wrote("deadline exceeded"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil),
 				did(waits("dbd", from(10, 2000), stopped(10, 2000))))), exit(1))),
-			cause: CausePeer, says: `"deadline exceeded"; 980ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)$`, remedy: `kill -CONT`,
+			cause: CausePeer, says: `"deadline exceeded"; 980ms of 1s: plugin p waited for dbd \(stopped\), through agentd$`, remedy: `kill -CONT`,
 		},
 		"control: one that is slow, and a plugin that fails of something else": {
 			op:    add(with(seen(plugin("p", 0, 1000), wrote("no"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil), did(waits("dbd", from(10, 980))))), exit(1))),
-			cause: CauseFailed, says: `^plugin p failed \(code 11\): "no"; 970ms of 1s: plugin p waited, through agentd, for dbd`,
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "no"; 970ms of 1s: plugin p waited for dbd`,
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
@@ -284,7 +284,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"and behind that one": {
 			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
-			cause: CausePeer, says: `^970ms of 1s: plugin p waited while agentd, serving this call or one of 7 others, waited, through dbd, for switchd \(stopped\)$`,
+			cause: CausePeer, says: `^970ms of 1s: plugin p waited while agentd, serving this call or one of 7 others, waited for switchd \(stopped\), through dbd$`,
 		},
 	})
 }
@@ -338,13 +338,13 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 	}
 	rulings(t, map[string]ruling{
 		"a question after one that nobody answers": {
-			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s: plugin p waited, through agentd, for dbd`,
+			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s: plugin p waited for dbd, through agentd`,
 		},
 		"after an acknowledgement": {
-			op: calling(did(waits("dbd", from(2, 980), receipt, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s: plugin p waited, through agentd, for dbd`,
+			op: calling(did(waits("dbd", from(2, 980), receipt, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s: plugin p waited for dbd, through agentd`,
 		},
 		"of one that was stopped since before that": {
-			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100), stopped(2, 980)))), cause: CausePeer, says: `^978ms of 1s: plugin p waited, through agentd, for dbd \(stopped\)`,
+			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100), stopped(2, 980)))), cause: CausePeer, says: `^978ms of 1s: plugin p waited for dbd \(stopped\)`,
 		},
 		"nobody answers while a third that they all wait for is stopped": {
 			op:    calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980), stopped(10, 980)), from(10, 980))))),
@@ -366,11 +366,11 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		},
 		"what it read was no answer": {
 			op:    calling(did(waits("dbd", from(10, 300), store(20, 990)), waits("dbd", from(300, 980), unasked, store(300, 990, clipped)))),
-			cause: CausePeer, says: `^960ms of 1s: plugin p waited, through agentd and dbd, for store \(stopped, 2 times\)`,
+			cause: CausePeer, says: `^960ms of 1s: plugin p waited for store \(stopped, 2 times\), through agentd and dbd`,
 		},
 		"control: what it read was the answer": {
 			op:    calling(did(waits("dbd", from(10, 800), store(20, 990)))),
-			cause: CausePeer, says: `^790ms of 1s: plugin p waited, through agentd, for dbd`,
+			cause: CausePeer, says: `^790ms of 1s: plugin p waited for dbd, through agentd`,
 		},
 	})
 }

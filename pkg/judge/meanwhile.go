@@ -88,7 +88,7 @@ func deed(m model.Meanwhile) string {
 	switch w := m.Fact.What.(type) {
 	case *model.Connection:
 		if w.Exchange != nil && explainsShared(w, m.When) {
-			return waitedBehind(w, m.When)
+			return "waited for " + behindWhom(w, m.When)
 		}
 	case *model.Wait:
 		if w.Path != "" {
@@ -103,16 +103,15 @@ func explainsShared(c *model.Connection, when model.Interval) bool {
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
-// waitedBehind names the last process: "waited, through dbd, for switchd (stopped)".
-func waitedBehind(c *model.Connection, when model.Interval) string {
+// behindWhom names the last process behind an exchange: "switchd (stopped), through dbd".
+func behindWhom(c *model.Connection, when model.Interval) string {
 	last, by := furthest(c, when)
-	said := "waited for "
-	if len(by) > 0 {
-		said = "waited, through " + strings.Join(by, " and ") + ", for "
-	}
-	said += peerName(last)
+	said := peerName(last)
 	if state := stateIn(last.Work, when); state != "" {
 		said += " (" + state + ")"
+	}
+	if len(by) > 0 {
+		said += ", through " + strings.Join(by, " and ")
 	}
 	return said
 }

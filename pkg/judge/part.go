@@ -90,11 +90,10 @@ func (p Part) String() string {
 	if len(more) > 0 {
 		said += " (" + strings.Join(more, ", ") + ")"
 	}
-	if p.Asked != "" {
-		said = strings.Replace(said, " waited for ", " waited, "+p.Asked+", for ", 1)
-	}
-	if p.Detail != "" && p.Kind != DAD {
-		said += ", " + p.Detail
+	for _, what := range []string{p.Asked, p.Detail} {
+		if what != "" && p.Kind != DAD {
+			said += ", " + what
+		}
 	}
 	if p.Doing != "" {
 		said += "; " + p.Doing

@@ -28,8 +28,8 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 // The count is for waits in that state only.
 func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
 	for longest, want := range map[time.Duration]string{
-		1995 * time.Millisecond: "plugin p waited, through agent, for agentd (stopped)",
-		1000 * time.Millisecond: "plugin p waited, through agent, for agentd (stopped, 2 times)",
+		1995 * time.Millisecond: "plugin p waited for agentd (stopped), through agent",
+		1000 * time.Millisecond: "plugin p waited for agentd (stopped, 2 times), through agent",
 	} {
 		part := Part{
 			Kind: Agents, Name: "agentd", State: "stopped", In: "p", Asked: "through agent", Count: 2, Time: 2 * time.Second,

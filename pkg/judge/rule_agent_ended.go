@@ -71,7 +71,7 @@ func (e *evidence) withoutPeer(s *span) *finding {
 		}
 	}
 	return &finding{
-		Verdict: ending(gone, "plugin "+s.plugin+" waited, "+s.via+", for "+peerName(gone), e.restarted(gone)),
+		Verdict: ending(gone, "plugin "+s.plugin+" waited for "+peerName(gone)+", "+s.via, e.restarted(gone)),
 		time:    took, kind: Agents, candidate: s.candidate, agent: gone, heldUp: e.call.End-until < int64(aftermath),
 	}
 }

@@ -63,7 +63,7 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 	fails := func(message string, change ...func(*model.Connection)) *model.Operation {
 		return add(with(seen(plugin("p", 0, 1000), wrote(message), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)), exit(1)))
 	}
-	const ending = `plugin p waited, through agentd, for dbd; dbd \(pid 812\) exited 290ms after the wait began`
+	const ending = `plugin p waited for dbd, through agentd; dbd \(pid 812\) exited 290ms after the wait began`
 	rulings(t, map[string]ruling{
 		"and no process answers in its place": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300)))),
@@ -75,7 +75,7 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"behind another peer": {
 			op:    calling(did(waits("store", from(10, 980), did(waits("dbd", from(20, 310), endedAt(310)))))),
-			cause: CauseEnded, says: `^960ms of 1s: plugin p waited, through agentd and store, for dbd; dbd \(pid 812\) exited`,
+			cause: CauseEnded, says: `^960ms of 1s: plugin p waited for dbd, through agentd and store; dbd \(pid 812\) exited`,
 		},
 		"for want of memory": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), oom))),
@@ -93,14 +93,14 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 		},
 		"control: it was started again at once, and then the agent waited for another": {
 			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
-			cause: CausePeer, says: `^670ms of 1s: plugin p waited, through agentd, for other`,
+			cause: CausePeer, says: `^670ms of 1s: plugin p waited for other`,
 		},
 		"control: the agent did not wait for it": {
-			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `plugin p waited, through agentd, for other`,
+			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `plugin p waited for other`,
 		},
 		"control: it was started again, and the call fails of something else": {
 			op:    fails("no addresses", did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
-			cause: CauseFailed, says: `plugin p waited, through agentd, for other`,
+			cause: CauseFailed, says: `plugin p waited for other`,
 		},
 		"control: no process listens there, and the attempts may be for another call": {
 			op: calling(did(&model.Fact{When: from(10, 980), What: &model.Connection{

@@ -46,7 +46,7 @@ func deadActor(e *evidence) *finding {
 	return &finding{
 		Verdict: Verdict{
 			Cause:  CausePeer,
-			Says:   fmt.Sprintf("plugin %s waited, through %s, for %s (not running)", most.plugin, command, found.Name),
+			Says:   fmt.Sprintf("plugin %s waited for %s (not running), through %s", most.plugin, found.Name, command),
 			Report: "openshift/origin#19531",
 			Remedy: fmt.Sprintf("start %s (systemctl restart openvswitch-switch or openvswitch, or delete its pod), "+
 				"and give %s --timeout, which has no limit by default", found.Name, command),

@@ -22,7 +22,7 @@ func TestACommandWaitsForADeadProcess(t *testing.T) {
 		return &event.Found{Kind: event.FoundProcess, Name: "ovs-vswitchd", Absent: absent}
 	}
 	failed := func(op *model.Operation) *model.Operation { op.Calls[0].Runs[0].Code = 1; return op }
-	const says, remedy, report = `of 3s: plugin p waited, through ovs-vsctl, for ovs-vswitchd \(not running\)$`, `^start ovs-vswitchd`, "openshift/origin#19531"
+	const says, remedy, report = `of 3s: plugin p waited for ovs-vswitchd \(not running\), through ovs-vsctl$`, `^start ovs-vswitchd`, "openshift/origin#19531"
 	rulings(t, map[string]ruling{
 		"it is dead":                    {op: vsctl(2900, process(true)), cause: CausePeer, says: says, remedy: remedy, report: report},
 		"the call fails":                {op: failed(vsctl(2900, process(true), wrote("signal: alarm clock"))), cause: CausePeer, says: `^plugin p failed.*alarm clock.*; 2.9s ` + says, remedy: remedy, report: report},

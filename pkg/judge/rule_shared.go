@@ -50,6 +50,6 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 	}
 	return &finding{heldUp: true, Verdict: Verdict{
 		Cause: CausePeer, Remedy: remedyFor(last.Agent, peerName(last), stateOf(last.Work, d.most.When)),
-		Says: fmt.Sprintf("plugin %s waited while %s, %s, %s", plugin, nameOf(c), d.whose(), waitedBehind(next, d.most.When)),
+		Says: fmt.Sprintf("plugin %s waited while %s, %s, waited for %s", plugin, nameOf(c), d.whose(), behindWhom(next, d.most.When)),
 	}}
 }

@@ -71,7 +71,7 @@ func TestTheFunctionOfAnAgentIsNamed(t *testing.T) {
 		},
 		"that waits for a peer": {
 			op:    calling(did(waits("dbd", from(10, 980))), at(false)),
-			cause: CausePeer, says: `waited, through agentd, in add > allocate \(ipam\.go:12\), for dbd$`,
+			cause: CausePeer, says: `waited for dbd, through agentd, in add > allocate \(ipam\.go:12\)$`,
 		},
 		"of a plugin": {
 			op: add(inside), cause: CauseSleep, says: `plugin p slept, in cmdAdd \(main\.go:7\)$`,

@@ -43,6 +43,6 @@ func TestCalico(t *testing.T) {
 
 	t.Log("etcd stands still")
 	n.stall("stopped-etcd", "etcd")
-	n.says(n.call("stopped-etcd"), "behind_agent", `^(1\.[89]|2)\S*s? of .*plugin calico waited, through kube-apiserver, for etcd \(stopped.*`, `kill -CONT`)
+	n.says(n.call("stopped-etcd"), "behind_agent", `^(1\.[89]|2)\S*s? of .*plugin calico waited for etcd \(stopped.*, through kube-apiserver`, `kill -CONT`)
 	n.ordinary(n.call(n.add("again").name))
 }

@@ -256,7 +256,7 @@ func slowIncidents(n *standin.Node) []incident {
 		cause: "plugin_error", says: []string{"API client timeout exceeded", "plugin cilium-cni waited for "}, remedy: "delete its pod",
 	}, {
 		id: "ovs-database-overloaded", chain: []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost}})},
-		cause: "behind_agent", says: []string{"waited, through vs-agent, for vs-db (", "CPU"}, remedy: "perf record",
+		cause: "behind_agent", says: []string{"waited for vs-db (", "CPU", "through vs-agent"}, remedy: "perf record",
 	}, {
 		id: "disk-saturated", chain: []rig.Plugin{onDisk},
 		before: func(s *scene) func() {

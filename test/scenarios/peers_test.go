@@ -22,13 +22,13 @@ func TestPeersOfTheAgent(t *testing.T) {
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Disk: true})
 	s.each(n, []behind{{
 		name: "stall-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `waited, through vs-agent and vs-db, for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent and vs-db`, remedy: `kill -CONT`,
 	}, {
 		name: "stall-ovsdb", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited, through vs-agent, for vs-db \(stopped\)`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}, {
 		name: "stall-flows", inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited, through vs-agent, for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}, {
 		name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
 		cause: "behind_agent", says: `waited for vs-db \(frozen`, remedy: `cgroup.freeze`,
@@ -48,10 +48,10 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: true})
 		s.each(n, []behind{{
 			name: "tcp-vswitchd", global: true, inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-			cause: "behind_agent", says: `waited, through vs-agent, for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 		}, {
 			name: "tcp-ovsdb", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-			cause: "behind_agent", says: `waited, through vs-agent, for vs-db \(stopped\)`, remedy: `kill -CONT`,
+			cause: "behind_agent", says: `waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 		}})
 	})
 	s.Run("monitored", func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestBehindTheAnswer(t *testing.T) {
 	s.pods++
 	s.each(n, []behind{{
 		name: "behind-the-answer", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited, through vs-agent, for vs-db \(stopped\)`, remedy: `kill -CONT`,
+		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
 	}})
 }
 

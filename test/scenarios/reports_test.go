@@ -155,7 +155,7 @@ func moreReports() []report {
 	}, {
 		incident{
 			id: "vswitchd-dead-behind-vsctl", chain: does("cilium-cni", "cilium"), before: switched(true), cause: "behind_agent",
-			says: []string{"plugin cilium-cni waited, through ovs-vsctl, for ovs-vswitchd (not running)"}, remedy: "start ovs-vswitchd",
+			says: []string{"plugin cilium-cni waited for ovs-vswitchd (not running), through ovs-vsctl"}, remedy: "start ovs-vswitchd",
 		}, "ovsdb-server",
 	}, {
 		incident{
