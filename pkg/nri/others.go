@@ -82,7 +82,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 		return
 	}
 	l := a.seen[id]
-	if after == 0 && (l != nil || a.aloneLately()) {
+	if after == 0 && (l != nil || a.aloneFor(time.Second)) {
 		return
 	}
 	if l == nil {
@@ -118,7 +118,7 @@ func (p *Plugin) lookAgain() {
 	for _, l := range a.seen {
 		a.looking = a.looking || l.delayed && l.n < looksMax
 	}
-	again, alone := a.looking, a.aloneLately()
+	again, alone := a.looking, a.aloneFor(3*awaitedAfter)
 	a.mu.Unlock()
 	if again && !alone {
 		p.look(func(l *looks) bool { return l.delayed })
@@ -128,7 +128,8 @@ func (p *Plugin) lookAgain() {
 	}
 }
 
-func (a *awaited) aloneLately() bool { return a.alone && clock.Monotonic()-a.at < int64(time.Second) }
+// aloneFor is shorter than what a late report may lose of event.LateReport.
+func (a *awaited) aloneFor(d time.Duration) bool { return a.alone && clock.Monotonic()-a.at < int64(d) }
 
 func (p *Plugin) look(wants func(*looks) bool) {
 	now, at, ok := p.others(clock.Monotonic())

@@ -125,6 +125,23 @@ func TestOnlyADelayedSandboxIsLookedAt(t *testing.T) {
 	})
 }
 
+// A plugin that registers just after a look found none is seen soon enough to be late.
+func TestAPluginThatRegistersLateIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var plugins []Other
+		p := New(Options{Plugins: func(int) ([]Other, bool) { return plugins, true }})
+		p.connected.Store(true)
+		p.Awake("before")
+		synctest.Wait()
+		plugins = []Other{{}}
+		p.Removing("pod")
+		time.Sleep(3 * awaitedAfter)
+		synctest.Wait()
+		harness.Equal(t, len(p.take(string(event.SandboxRemoved)+"pod", false).plugins), 1, "plugins seen")
+		p.take("before", false)
+	})
+}
+
 func TestOneLookServesABurst(t *testing.T) {
 	for name, plugins := range map[string][]Other{"beside a plugin": {{}}, "beside none": nil} {
 		synctest.Test(t, func(t *testing.T) {
