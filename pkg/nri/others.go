@@ -53,6 +53,7 @@ type looked struct {
 	last, took int // look of its latest call; looks until its next write
 	first      int
 	at, since  int64
+	before     int64 // the at before
 	wrote      bool
 	asked      bool
 }
@@ -128,7 +129,6 @@ func (p *Plugin) lookAgain() {
 	}
 }
 
-// aloneFor is shorter than what a late report may lose of event.LateReport.
 func (a *awaited) aloneFor(d time.Duration) bool { return a.alone && clock.Monotonic()-a.at < int64(d) }
 
 func (p *Plugin) look(wants func(*looks) bool) {
@@ -174,7 +174,7 @@ func (l *looks) add(now []Other) {
 			}
 		}
 		if o.Wrote != k.Wrote || o.Read != k.Read {
-			k.last, k.at = l.n, clock.Monotonic()
+			k.last, k.before, k.at = l.n, k.at, clock.Monotonic()
 		}
 		k.asked = k.asked || l.quiet != 0 && o.Read != k.Read
 		k.Other = o
@@ -244,6 +244,9 @@ func (l *looks) end(now []Other, alive func(Other) bool, least int) (all []event
 		k.State, l.quiet = event.NRICut, 0
 		if !alive(k.Other) {
 			k.State = event.NRIExited
+		}
+		if k.last == l.n-1 { // closing
+			k.at = k.before
 		}
 		l.since = earlier(l.since, max(k.at, k.since))
 		all = append(all, k.Actor)

@@ -62,6 +62,15 @@ func TestWhatPluginsDidBetweenLooks(t *testing.T) {
 	}
 }
 
+// A plugin that is cut off reads and writes once more, which answers nothing.
+func TestWhatACutOffPluginDoesAtItsEndIsNoAnswer(t *testing.T) {
+	for last, want := range map[int]int64{3: 7, 2: 90} {
+		l := &looks{n: 3, plugins: map[uint32]*looked{1: {since: 5, before: 7, at: 90, last: last}}}
+		l.end(nil, func(Other) bool { return false }, 0)
+		harness.Equal(t, l.since, want, "since, if it was last seen to do something in look", last)
+	}
+}
+
 // A look precedes every call if plugins neither read nor wrote since the ADD, and have nothing to read.
 func TestTheLastLookBeforeACall(t *testing.T) {
 	idle, asked, unread, answered, other := Other{Read: 5, Wrote: 10}, Other{Read: 6, Wrote: 10}, Other{Read: 5, Wrote: 10, Unread: true},
