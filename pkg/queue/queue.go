@@ -31,8 +31,6 @@ type Options struct {
 	Largest int
 	// Batch bounds items per request; default Items.
 	Batch int
-	// Gather is how long an item waits for others of its request; default 0.
-	Gather time.Duration
 	// RetryFrom and RetryTo bound pauses between retries; default 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
 	// Spool, if set, stores the items; the caller closes it. Items and Bytes then bound those not on disk.
@@ -53,8 +51,8 @@ const (
 type Queue struct {
 	Options
 	cancel context.CancelFunc
-	wake   chan struct{}
-	hurry  chan struct{} // interrupts a pause
+	wake   chan struct{} // an item can be sent
+	hurry  chan struct{} // interrupts a retry pause
 	done   chan struct{}
 	store  chan struct{}
 	stored chan struct{}

@@ -40,7 +40,6 @@ func (w *worker) run(ctx context.Context) {
 		if batch.len() == 0 {
 			select {
 			case <-w.wake:
-				w.pause(ctx, w.Gather)
 			case <-ctx.Done():
 			}
 			continue

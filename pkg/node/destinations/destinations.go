@@ -35,14 +35,11 @@ type destination struct {
 	now     any
 }
 
-// gather: in a burst, a request costs more than its operation.
-const gather = 500 * time.Millisecond
-
 // New opens all destinations: each a queue.Sender, a section of the options, and a line here.
 func New(log *slog.Logger, o config.Export) (*Destinations, error) {
 	ring := openSpool(log, o.Spool)
 	waiting := func(name string, in *spool.Spool) *export.Queue {
-		return export.NewQueue(nil, queue.Options{Name: name, Items: o.Queue, Gather: gather, Spool: in, Log: log})
+		return export.NewQueue(nil, queue.Options{Name: name, Items: o.Queue, Spool: in, Log: log})
 	}
 	d := &Destinations{log: log, spool: ring, all: []*destination{
 		{Queue: waiting("otlp", ring), section: func(o config.Export) any { return o.OTLP }, open: OpenOTLP},
