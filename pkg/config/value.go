@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -250,7 +251,7 @@ func printable(s string, limit int) *Problem {
 	if len(s) > limit {
 		return wrong(fmt.Sprintf("shorten it to %d bytes", limit), "has %d bytes", len(s))
 	}
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return wrong("take them out", "has characters that cannot be printed")
 	}
 	return nil

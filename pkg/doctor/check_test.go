@@ -183,7 +183,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 				{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium"},
 				{Namespace: "kube-system", Pod: "kube-proxy-x", Name: "kube-proxy", State: "exited", ExitCode: 1, SandboxReady: true, Proxy: true},
 			}
-		}, Problem, []string{"reads /etc/cni/net.d, but the CNI configuration is in /srv/cni", "and restart the runtime\nread its log: kubectl -n kube-system logs cilium-x"}},
+		}, Problem, []string{"reads /etc/cni/net.d, but there is a CNI configuration in /srv/cni", "and restart the runtime\nread its log: kubectl -n kube-system logs cilium-x"}},
 		{"cni-folder", "ignored files, and a configuration in another folder", misplaced, Problem, []string{"does not read: /srv/cni/10-a.conflist", "\"10-b.bak\"", "otherwise install"}},
 		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"

@@ -243,7 +243,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	}
 	if len(files) > 0 {
 		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,
-			" ")+" # frees the address: host-local has no other record of it")
+			" ")+" # frees the addresses: host-local has no other record of them")
 	}
 	return finding
 }

@@ -110,7 +110,7 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		move := []string{
 			fact.Sayf("if this cluster's CNI wrote %s, make it write into %s (Cilium: cni.confPath; most others: a "+
 				"hostPath of the DaemonSet)", d.Elsewhere[0], d.Dir),
-			fact.Sayf("or set the runtime's conf_dir to %s and restart the runtime", other),
+			fact.Sayf("or, in that case, set the runtime's conf_dir to %s and restart the runtime", other),
 		}
 		if failed {
 			return step + fact.Sayf("; %s contains a CNI configuration", other), append(remedy, move...)
@@ -118,7 +118,7 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		if len(names) == 0 {
 			remedy = []string{"otherwise install the cluster's CNI"}
 		}
-		step = fact.Sayf("%s reads %s, but the CNI configuration is in %s", f.Runtime.Value.Called(), d.Dir, other)
+		step = fact.Sayf("%s reads %s, but there is a CNI configuration in %s", f.Runtime.Value.Called(), d.Dir, other)
 		return step, append(move, remedy...)
 	case len(names) > 0:
 		return step, remedy

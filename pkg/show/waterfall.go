@@ -275,12 +275,10 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 		p.printf("… and %d more\n", more)
 	}
 	if slow > 0 {
-		also := ""
-		if strings.Contains(p.b.String(), "unconfirmed") {
-			also = " Unconfirmed work may be for another pod."
-		}
-		p.note("X of Y: the call lasted Y, and its cause explains X of that. Rows can overlap; X counts each moment "+
-			"once.%s", also)
+		p.note("X of Y: the call lasted Y, and its cause explains X of that. Rows can overlap; X counts each moment once.")
+	}
+	if strings.Contains(p.b.String(), "unconfirmed") {
+		p.note("Unconfirmed work may be for another pod.")
 	}
 	problems := p.b.String()
 	p.b.Reset()

@@ -45,7 +45,7 @@ func TestAConfigurationInAnotherFolder(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}, Covers: []string{usual}})
 	write(t, filepath.Join(n.rig.Covered(usual), "10-other.conflist"), other)
 	n.finds("cni-folder", doctor.Problem, "contains no CNI configuration", "does not read: "+usual+"/10-other.conflist")
-	f := n.finds("network-ready", doctor.Problem, " but the CNI configuration is in "+usual, "make it write into "+n.rig.CNIConfDir())
+	f := n.finds("network-ready", doctor.Problem, " but there is a CNI configuration in "+usual, "make it write into "+n.rig.CNIConfDir())
 	if strings.HasPrefix(f.Remedy[0], "install") {
 		t.Error(f.Remedy)
 	}
