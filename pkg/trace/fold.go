@@ -216,7 +216,7 @@ func (b *branch) own() *tracepb.Span {
 		Name: s.Name, Kind: s.Kind, StartTimeUnixNano: s.StartTimeUnixNano, EndTimeUnixNano: s.EndTimeUnixNano,
 		Events: slices.Clone(s.Events), Links: s.Links, Status: s.Status,
 	}
-	b.ProtoReflect().SetUnknown(s.ProtoReflect().GetUnknown())
+	b.ProtoReflect().SetUnknown(slices.Clip(s.ProtoReflect().GetUnknown()))
 	return b.Span
 }
 

@@ -104,7 +104,7 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 				continue
 			}
 			var data tracepb.TracesData
-			if err := proto.Unmarshal(op.Data, &data); err != nil {
+			if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(op.Data, &data); err != nil {
 				h.tell(err)
 				continue
 			}
