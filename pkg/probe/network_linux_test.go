@@ -212,11 +212,7 @@ func TestWhatIsAskedOfThePacketFilterIsSeen(t *testing.T) {
 }
 
 func TestWhatIsAskedOfIptablesIsSeen(t *testing.T) {
-	for _, program := range []string{"iptables-legacy", "ip6tables-legacy"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
+	harness.Programs(t, "iptables-legacy", "ip6tables-legacy")
 	o, _, _, _ := asked(t, `
 		iptables-legacy -w -t nat -N CNI-HOSTPORT
 		iptables-legacy -w -t nat -A CNI-HOSTPORT -j RETURN

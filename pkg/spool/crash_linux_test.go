@@ -115,11 +115,16 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 		out := harness.Must(cmd.StdoutPipe())(t)
 		harness.Check(t, cmd.Start())
 		lines, sent := 0, ""
-		for scan := bufio.NewScanner(out); scan.Scan(); lines++ {
+		// The kill may cut a line that is longer than PIPE_BUF; ReadString returns that with an error.
+		for read := bufio.NewReader(out); ; lines++ {
+			line, err := read.ReadString('\n')
+			if err != nil {
+				break
+			}
 			if lines == 50+round*13 {
 				_ = cmd.Process.Kill()
 			}
-			verb, name, _ := strings.Cut(scan.Text(), " ")
+			verb, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 			switch verb {
 			case "appended":
 				appended = append(appended, name)
@@ -129,10 +134,7 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 				exported = append(exported, name)
 				sent = ""
 			default:
-				// A line cut by the kill has no name.
-				if verb == "error" {
-					t.Fatal(name)
-				}
+				t.Fatal(line)
 			}
 		}
 		_ = cmd.Wait()

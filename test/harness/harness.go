@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,6 +48,16 @@ func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+}
+
+// Programs skips the test where one of the programs is not installed.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%v: `make debian-run` installs it", err)
+		}
 	}
 }
 

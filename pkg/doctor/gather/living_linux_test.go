@@ -110,6 +110,7 @@ func TestThingsThatAreGone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making a network namespace takes root")
 	}
+	harness.Programs(t, "iptables-legacy", "iptables-nft", "nft")
 	runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
 	harness.Check(t, unix.Unshare(unix.CLONE_NEWNET))
 	run := func(line string) {

@@ -332,6 +332,7 @@ func TestAFullTableOfNeighbors(t *testing.T) {
 // Other pods' packets are not counted, though dropped by the same rule, nor those of a pod that took the address.
 func TestOnlyThePodsOwnPacketsAreTold(t *testing.T) {
 	harness.Root(t)
+	harness.Programs(t, "nft")
 	s := newScene(t)
 	s.other, s.forger = newSpace(t), newSpace(t)
 	s.other.join("eth0", s.node, "other", 2)
