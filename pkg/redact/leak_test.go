@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -262,5 +264,37 @@ func FuzzRedact(f *testing.F) {
 			p.message += " " + spelled.Ways()[p.spelling](secret)
 			p.check(t, "fuzzed and spelled")
 		}
+	})
+}
+
+// FuzzTokens compares tokens with those of json.Decoder.
+func FuzzTokens(f *testing.F) {
+	for _, text := range []string{
+		`{"a":[1,-2.5e+3,true,null,"x\"\\","é\ud83d"],"":{}}`, ` [ ] `, `"\\"`, `0`, "{\"\xff\" : [[],{}]\r\n}", `[{"a":{"b":1},"c":false}]`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if !json.Valid(text) {
+			t.Skip()
+		}
+		in, want := &tokens{text}, json.NewDecoder(bytes.NewReader(text))
+		want.UseNumber()
+		for {
+			token, err := want.Token()
+			if err != nil {
+				break
+			}
+			got := in.next()
+			said := string(got)
+			if got[0] == '"' {
+				said = unquoted(got)
+			}
+			if token == nil {
+				token = "null"
+			}
+			harness.Equal(t, said, fmt.Sprint(token), string(text))
+		}
+		harness.Equal(t, strings.TrimSpace(string(in.rest)), "", "the rest of "+string(text))
 	})
 }

@@ -70,9 +70,11 @@ func (c *Cluster) Start(ctx context.Context, o Once) (r Reader, stop func(out io
 			err := c.batch.Delete().Namespace(o.Namespace).Resource("jobs").Name(job.Name).
 				Body(&metav1.DeleteOptions{PropagationPolicy: &background}).Do(ctx).Error()
 			if err == nil || NotFound(err) {
-				left = ""
-				err = c.eachPod(ctx, o.Namespace, pods, func(p *corev1.Pod) { left = p.Name })
-				return err == nil && left == "", nil
+				found := ""
+				if err = c.eachPod(ctx, o.Namespace, pods, func(p *corev1.Pod) { found = p.Name }); err == nil {
+					left = found
+					return left == "", nil
+				}
 			}
 			return false, nil
 		}, func() error {
