@@ -260,7 +260,7 @@ test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES 
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
 FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad baseline:FuzzParse spool:FuzzScan \
-	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports windows/etw:FuzzDecode replay:FuzzTrace
+	relay:FuzzSpans text:FuzzClean redact:FuzzRedact redact:FuzzTokens doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports windows/etw:FuzzDecode replay:FuzzTrace
 
 .PHONY: test-io
 test-io: ## every operation on a file of the spool, the installer, recordings and options fails once, and the power at each (IO=whole: all faults at all of them)
