@@ -31,8 +31,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: "cniscope cannot read the namespaces of process 1, so it assumes that its own are the node's; if they " +
-				"are not, it trusts no plugins",
+			Summary: "cniscope cannot read the namespaces of process 1, so it assumes that it runs in the node's " +
+				"namespaces; if it does not, it trusts no plugins",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})

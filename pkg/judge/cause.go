@@ -147,7 +147,7 @@ func causesInside() []About {
 		{
 			CauseLeakedChild, "leaked child process",
 			[]PartKind{Waiting, Between},
-			"have the plugin redirect the standard output of the process that it leaves running (>/dev/null), or wait until that process exits",
+			"change the plugin so that it redirects the standard output of the process that it leaves running (>/dev/null) or waits until that process exits",
 		},
 		{CauseFailed, "plugin error", nil, ""},
 		{CauseMissing, "missing plugin", nil, "install the missing plugin into the CNI binary directory and make it executable; cniscope doctor names the directory"},

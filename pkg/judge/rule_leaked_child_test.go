@@ -6,7 +6,7 @@ func TestLeakedChild(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"the next plugin begins when the child is gone": {
 			op:    add(plugin("first", 0, 100, with(ran("watcher", 50, 1100), outliving)), plugin("second", 1105, 1200)),
-			cause: CauseLeakedChild, says: `^1\.01s of 1\.2s: the runtime waited for watcher \(pid 0\) to close the standard output of plugin first, which had exited$`, remedy: `^have first redirect the standard output of watcher`,
+			cause: CauseLeakedChild, says: `^1\.01s of 1\.2s: the runtime waited for watcher \(pid 0\) to close the standard output of plugin first, which had exited$`, remedy: `^change plugin first so that it redirects the standard output of watcher`,
 		},
 		"and who called a delegate goes on then": {
 			op:    add(plugin("main", 0, 1200, plugin("ipam", 10, 100, with(ran("watcher", 50, 1100), outliving)), ran("ip", 1105, 1110))),

@@ -115,7 +115,7 @@ func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
 
 func importBaseline(diagnostics io.Writer, o config.Options, path string) error {
 	if o.BaselineFolder() == "" {
-		return errors.New("nothing is kept on this node: set baseline_dir in [slow], or dir in [export.spool]")
+		return errors.New("this node has no directory for baselines: set baseline_dir in [slow], or dir in [export.spool]")
 	}
 	in := os.Stdin
 	if path != "-" {
