@@ -21,6 +21,7 @@ type Search struct {
 	max  time.Duration
 
 	runtime int
+	rests   time.Time         // until then, after a failure
 	at      map[uint64]uint64 // connections at the socket's path
 	clients map[uint64]bool   // of the runtime's sockets: a tenant's can have its name
 	found   []Other
@@ -38,6 +39,9 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 		return nil, false
 	}
 	if runtime != n.runtime || !maps.Equal(at, n.at) {
+		if time.Now().Before(n.rests) {
+			return nil, false
+		}
 		clients, others := map[uint64]bool{}, map[uint64]bool{}
 		if procfs.Descriptors(runtime, func(_ int, target string) bool {
 			inode := procfs.SocketIn(target)
@@ -50,7 +54,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 		delete(others, 0)
 		again := runtime != n.runtime || !maps.Equal(clients, n.clients)
 		if n.runtime, n.at, n.clients = runtime, at, clients; again && !n.search(others) {
-			n.runtime = -1
+			n.runtime, n.rests = -1, time.Now().Add(restShare*n.max)
 			return nil, false
 		}
 	}
@@ -64,45 +68,61 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 	return living, true
 }
 
-const descriptorsMax = 1 << 12 // of a process: pods may have millions
+const (
+	descriptorsMax   = 1 << 12 // of a process: pods may have millions
+	descriptorsFirst = 64
+	restShare        = 15
+)
 
 func (n *Search) search(others map[uint64]bool) bool {
 	n.found = nil
 	began := time.Now()
 	pids, _ := n.pids()
-	memory := procfs.NewMemory()
-	for _, pid := range pids {
-		if time.Since(began) > n.max {
-			return false
-		}
-		s, err := procfs.StatOf(pid)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		name := ""
-		if s.Parent == n.runtime {
-			env, _ := memory.Environment(pid)
-			for _, v := range env {
-				if after, is := strings.CutPrefix(v, "NRI_PLUGIN_NAME="); is {
-					name = after
-				}
-			}
-		}
-		seen := 0
-		_ = procfs.Descriptors(pid, func(_ int, target string) bool {
-			if seen++; seen > descriptorsMax {
+	memory, left := procfs.NewMemory(), maps.Clone(n.clients)
+	for _, most := range [...]int{descriptorsFirst, descriptorsMax} {
+		for _, pid := range pids {
+			if time.Since(began) > n.max {
 				return false
 			}
-			inode := procfs.SocketIn(target)
-			if !n.clients[inode] && (name == "" || !others[inode]) {
-				return true
+			if s, err := procfs.StatOf(pid); err == nil {
+				n.examine(pid, &s, most, memory, left, others)
 			}
+		}
+		for _, o := range n.found {
+			delete(left, o.socket)
+		}
+		if others = nil; len(left) == 0 {
+			break
+		}
+	}
+	return true
+}
+
+func (n *Search) examine(pid int, s *procfs.Stat, most int, memory *procfs.Memory, left, others map[uint64]bool) {
+	name := ""
+	if s.Parent == n.runtime && others != nil {
+		env, _ := memory.Environment(pid)
+		for _, v := range env {
+			if after, is := strings.CutPrefix(v, "NRI_PLUGIN_NAME="); is {
+				name = after
+			}
+		}
+	}
+	ours := pid == os.Getpid()
+	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
+		most--
+		inode := procfs.SocketIn(target)
+		switch {
+		case !left[inode] && (name == "" || !others[inode]):
+		case ours:
+			delete(left, inode)
+		default:
 			n.found = append(n.found, Other{
 				Actor: event.Actor{PID: uint32(pid), Name: text.Clean(cmp.Or(name, s.Name), text.Bound)}, Start: s.Start,
 				socket: inode,
 			})
 			return false
-		})
-	}
-	return true
+		}
+		return most > 0 || ours
+	})
 }

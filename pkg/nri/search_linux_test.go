@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +68,60 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	if found, ok := n.List(os.Getpid()); !ok || len(found) != 0 || searches != 3 {
 		t.Errorf("alone again: %v after %d searches", found, searches)
 	}
+}
+
+// A tenant's many descriptors would last longer than a search may.
+func TestManyDescriptorsAreExaminedLast(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "nri-of-a-test.sock")
+	listener := harness.Must(net.Listen("unix", socket))(t)
+	defer listener.Close()
+	conn := harness.Must(net.Dial("unix", socket))(t)
+	accepted := harness.Must(listener.Accept())(t)
+	defer accepted.Close()
+	file := harness.Must(conn.(*net.UnixConn).File())(t)
+	harness.Check(t, conn.Close())
+	null := harness.Must(os.Open(os.DevNull))(t)
+	defer null.Close()
+	many, few := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
+	many.ExtraFiles, few.ExtraFiles = append(slices.Repeat([]*os.File{null}, descriptorsFirst), file), []*os.File{file}
+	for _, cmd := range []*exec.Cmd{many, few} {
+		harness.Check(t, cmd.Start())
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	}
+	harness.Check(t, file.Close())
+	for _, only := range [][]*exec.Cmd{{many, few}, {many}} {
+		n := NewSearch(socket)
+		n.max = time.Hour
+		n.pids = func() (pids []int, _ error) {
+			for _, cmd := range only {
+				pids = append(pids, cmd.Process.Pid)
+			}
+			return append(pids, os.Getpid()), nil
+		}
+		want := only[len(only)-1].Process.Pid
+		if found, ok := n.List(os.Getpid()); !ok || len(found) != 1 || int(found[0].PID) != want {
+			t.Errorf("of %d processes: %v, want %d", len(only), found, want)
+		}
+	}
+}
+
+func TestASearchThatLastsTooLongIsNotRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		searches := 0
+		n := NewSearch("nri.sock")
+		n.pids = func() ([]int, error) {
+			searches++
+			time.Sleep(2 * n.max)
+			return []int{os.Getpid()}, nil
+		}
+		for _, want := range []int{1, 1, 2} {
+			if found, ok := n.List(os.Getpid()); ok {
+				t.Errorf("found %v", found)
+			}
+			harness.Equal(t, searches, want, "searches")
+			time.Sleep(8 * n.max)
+		}
+	})
 }
 
 // A runtime that cut a plugin off has closed its end, also if the plugin runs on.

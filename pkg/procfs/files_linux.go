@@ -62,7 +62,7 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	defer dir.Close()
 	target := make([]byte, unix.PathMax)
 	for seen := 0; seen < maxDescriptors; {
-		names, err := dir.Readdirnames(1024)
+		names, err := dir.Readdirnames(256)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
