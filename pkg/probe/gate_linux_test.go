@@ -1,6 +1,9 @@
 package probe
 
 import (
+	"bytes"
+	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -42,15 +45,16 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 }
 
 func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
-	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
+	cmd, address := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait"), filepath.Join(t.TempDir(), "agent.sock")
+	startAgent(t, address) // it waits on when it is followed no more
 	observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
-		harness.Check(t, cmd.Run())
+		harness.Check(t, errors.Join(cmd.Run(), acting(t, "dial", "unix "+address).Run()))
 		var kept map[string]int
 		harness.Until(t, "nobody is followed, and the gate is closed", func() bool {
 			kept = entries(p.kernel)
 			return !p.kernel.Gate.IsOpen() && kept["processes"] == 0 && kept["calls"] == 0
 		})
-		for _, table := range []string{"processes", "calls", "conns", "pairs", "contentions", "losses"} {
+		for _, table := range []string{"processes", "calls", "conns", "pairs", "contentions", "losses", "waiting"} {
 			if n, there := kept[table]; n != 0 || !there {
 				t.Errorf("%s: %d, %v", table, n, there)
 			}
@@ -59,7 +63,10 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 }
 
 func entries(side *kernel.Side) map[string]int {
+	waiting := make([]byte, side.Inside.Waiting.ValueSize())
+	_ = side.Inside.Waiting.Lookup(uint32(0), &waiting)
 	return map[string]int{
+		"waiting":   len(bytes.Trim(waiting, "\x00")),
 		"processes": length[uint32, kernel.LifeProcess](side.Life.Processes), "calls": length[uint32, kernel.LifeCall](side.Life.Calls),
 		"losses": length[kernel.LifeLostKey, uint64](side.Life.Losses), "conns": length[uint64, kernel.InsideConn](side.Inside.Conns),
 		"pairs":       length[kernel.InsidePair, kernel.InsideHalf](side.Inside.Pairs),

@@ -141,11 +141,12 @@ type InsideTables struct {
 	Roles       *ebpf.Map `ebpf:"roles"`
 	Awaited     *ebpf.Map `ebpf:"awaited"`
 	Contentions *ebpf.Map `ebpf:"contentions"`
+	Waiting     *ebpf.Map `ebpf:".data.waiting"`
 }
 
 func (t *InsideTables) close() error {
 	var errs []error
-	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions} {
+	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions, t.Waiting} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)

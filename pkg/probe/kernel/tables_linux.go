@@ -88,6 +88,7 @@ func (s *Side) ForgetCalls() {
 	clearMap[InsidePair, InsideHalf](s.Inside.Pairs)
 	s.hangUp(func(*InsideStream) bool { return true })
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
+	_ = s.Inside.Waiting.Put(uint32(0), make([]byte, s.Inside.Waiting.ValueSize()))
 	s.forgetPipes()
 }
 
