@@ -334,6 +334,18 @@ static __always_inline int ran(struct task_struct *task, struct process *p, stru
 	return 0;
 }
 
+static __always_inline void end_thread(struct process *p, __u32 tid)
+{
+	struct account *a;
+
+	if (bpf_map_delete_elem(&calls, &tid))
+		return;
+	a = bpf_map_lookup_elem(&accounts, &p->root);
+	__sync_fetch_and_add(&p->threads, -1);
+	if (a)
+		__sync_fetch_and_add(&a->threads, -1);
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *bprm)
 {
@@ -350,6 +362,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 		let_go_of(task, tgid);
 		p = 0;
 	}
+	if (p && old != task->pid) /* of another thread, which becomes the first */
+		end_thread(p, old);
 	/* Cheap tests first: this runs for every exec of the node. */
 	if (!p && !start && !may_be_believed(task, has))
 		return 0;
@@ -385,19 +399,12 @@ int HELD_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
 	struct exit_event e = {};
-	__u32 tid = task->pid;
 
 	forget_outcast(task); /* a called server is followed all the same */
 	exit_start(task);
 	if (!found)
 		return 0;
-	if (!bpf_map_delete_elem(&calls, &tid)) {
-		struct account *a = bpf_map_lookup_elem(&accounts, &found->root);
-
-		__sync_fetch_and_add(&found->threads, -1);
-		if (a)
-			__sync_fetch_and_add(&a->threads, -1);
-	}
+	end_thread(found, task->pid);
 	__sync_fetch_and_add(&found->cpu, cpu_time(task));
 	__sync_fetch_and_add(&found->delay, task->sched_info.run_delay);
 	if (READ(task, signal, live.counter) > 0)
