@@ -3,7 +3,7 @@
  * socket's queue, so reads of netlink need no program. */
 #pragma once
 
-/* Examined answers per request: libnftables has as many requests in progress. */
+/* Examined answers per request: the first, or the last if others are in the queue. */
 #define ANSWERS 16
 
 /* Answers that were in the queue before are not repeated. The number is stored in a call's conn,
@@ -53,20 +53,20 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct sock *sk)
 {
 	struct sk_buff *head = (void *)sk + bpf_core_field_offset(struct sock, sk_receive_queue), *skb;
-	__u64 before;
+	__u64 before, all;
 
 	if (!p || !c || !sk || family_of(sk) != AF_NETLINK)
 		return 0;
 	before = c->conn;
+	all = answers_of(sk);
 	c->class = CLASS_RECVFROM;
 	c->start = 0;
-	skb = LOAD(sk, sock, sk_receive_queue.next);
+	skb = before ? LOAD(sk, sock, sk_receive_queue.prev) : LOAD(sk, sock, sk_receive_queue.next);
 	for (__u64 i = 0; i < ANSWERS; i++) {
-		if (!skb || skb == head)
+		if (!skb || skb == head || i + before >= all)
 			return 0;
-		if (i >= before)
-			tell_answer(task, p, c, sk, skb);
-		skb = LOAD(skb, sk_buff, next);
+		tell_answer(task, p, c, sk, skb);
+		skb = before ? LOAD(skb, sk_buff, prev) : LOAD(skb, sk_buff, next);
 	}
 	return 0;
 }

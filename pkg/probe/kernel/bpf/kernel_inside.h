@@ -109,13 +109,13 @@ struct socket;
 
 /* A message in the queue of a netlink socket. */
 struct sk_buff {
-	struct sk_buff *next;
+	struct sk_buff *next, *prev;
 	unsigned int len;
 	unsigned char *data;
 };
 
 struct sk_buff_head {
-	struct sk_buff *next;
+	struct sk_buff *next, *prev;
 	__u32 qlen;
 };
 
