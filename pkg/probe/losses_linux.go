@@ -1,6 +1,10 @@
 package probe
 
 import (
+	"errors"
+
+	"github.com/cilium/ebpf"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
@@ -51,8 +55,9 @@ func (l *losses) forget(live map[kernel.Key]bool) {
 			_ = l.kernel.Life.Losses.Delete(*key)
 		}
 	})
+	var n uint64
 	for key := range l.said {
-		if !live[key.Root] {
+		if !live[key.Root] && errors.Is(l.kernel.Life.Losses.Lookup(key, &n), ebpf.ErrKeyNotExist) {
 			delete(l.said, key)
 		}
 	}
