@@ -129,7 +129,12 @@ struct sock {
 	__u32 sk_max_ack_backlog; /* TCP: the backlog of listen; an accepted socket has its listener's */
 };
 
+typedef enum {
+	SS_UNCONNECTED = 1,
+} socket_state;
+
 struct socket {
+	socket_state state;
 	short type;
 	struct file *file;
 	struct sock *sk;

@@ -153,7 +153,8 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	if (!p || !c)
 		return 0;
 	sk = sock_of(task, c->args[0]);
-	if (!sk || !calls_somebody(sk))
+	/* A further call only asks for the result. */
+	if (!sk || !calls_somebody(sk) || BPF_CORE_READ(sk, sk_socket, state) != SS_UNCONNECTED)
 		return 0;
 	connects(p);
 	conn.p = *p;
