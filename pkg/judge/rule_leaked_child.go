@@ -49,8 +49,8 @@ func leaked(run *model.Image, next int64, waiter string) *finding {
 		Cause: CauseLeakedChild,
 		Says: fmt.Sprintf("%s waited for %s (pid %d) to close the standard output of plugin %s, which had exited",
 			waiter, child.Name, child.PID, run.Run.Plugin),
-		Remedy: fmt.Sprintf("change plugin %s so that it redirects the standard output of %s (>/dev/null) or waits until %[2]s exits",
-			run.Run.Plugin, child.Name),
+		Remedy: fmt.Sprintf("change plugin %s so that it redirects the standard output of %s (>/dev/null) or waits until "+
+			"%[2]s exits", run.Run.Plugin, child.Name),
 	}, time: gap}
 }
 
