@@ -1,10 +1,9 @@
 package probe
 
 import (
-	"net"
+	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +27,7 @@ func init() {
 		if err := unix.Connect(fd, at); err != unix.EISCONN {
 			return err
 		}
+		fmt.Println("connected")
 		_, err = unix.Read(fd, make([]byte, 1))
 		return err
 	}
@@ -35,18 +35,18 @@ func init() {
 
 func TestASecondConnectIsNoOtherConnection(t *testing.T) {
 	for _, way := range []string{"", "system-calls"} {
-		l := harness.Must(net.Listen("tcp4", "127.0.0.1:0"))(t)
-		cmd := acting(t, "again", l.Addr().String())
+		s := serve(t, "tcp", "127.0.0.1:0", false)
+		cmd := acting(t, "again", s.address)
+		out := harness.Must(cmd.StdoutPipe())(t)
 		o := observeProbe(t, Options{Way: way}, func(_ *Probe, o *observed) {
-			o.everyAccept = true
+			o.agents = []int{s.pid}
 			harness.Check(t, cmd.Start())
-			time.Sleep(300 * time.Millisecond)
-			c := harness.Must(l.Accept())(t)
-			time.Sleep(50 * time.Millisecond)
-			c.Close()
+			_, err := out.Read(make([]byte, 1))
+			harness.Check(t, err)
+			s.does(t, "accept")
+			s.does(t, "answer")
 			harness.Check(t, cmd.Wait())
 		})
-		l.Close()
 		connects, accepts, closes := all[*event.Connect](o), all[*event.Accept](o), all[*event.Close](o)
 		once := len(connects) == 1 && len(accepts) == 1 && len(closes) == 1
 		if !once || connects[0].Error != "" || accepts[0].Socket != connects[0].Socket {
