@@ -115,7 +115,7 @@ func times(n int) string {
 func native(command string) string {
 	switch command = strings.ToLower(command); {
 	case isIPTables(command):
-		return "nftables over netlink (in bridge set ipMasqBackend to nftables, in portmap set backend)"
+		return "nftables over netlink (bridge: set ipMasqBackend to nftables, portmap: set backend to nftables)"
 	case command == "ip", command == "tc", command == "bridge", command == "conntrack", command == "ipset":
 		return "netlink"
 	case strings.HasPrefix(command, "ovs-"):

@@ -165,7 +165,7 @@ func (e *evidence) unconfirmed(p *program) string {
 	if n == 0 || p.candidate {
 		return ""
 	}
-	return "; " + text.Count(n, "more run") + " may be for another pod (unconfirmed)"
+	return "; " + text.Count(n, "more run") + " of " + p.name + " may be for another pod (unconfirmed)"
 }
 
 func (a *actor) subject(via string) string {

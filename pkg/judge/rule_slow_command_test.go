@@ -39,7 +39,7 @@ func TestSlowCommand(t *testing.T) {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{
 				attributed(ran("netadapter", 10, 480), model.Candidate, false, 0), ran("netadapter", 490, 950),
 			}, nil)))),
-			cause: CauseCommand, says: `^460ms of 1s: agentd .* ran netadapter, while plugin p waited; 1 more run may be for another pod \(unconfirmed\)$`, report: "-",
+			cause: CauseCommand, says: `^460ms of 1s: agentd .* ran netadapter, while plugin p waited; 1 more run of netadapter may be for another pod \(unconfirmed\)$`, report: "-",
 		},
 		"iptables that asks for names": {
 			op:    add(plugin("azure-vnet", 0, 1000, ran("sh", 10, 900, listing(20, 890, 10, "-t", "nat", "-L")))),

@@ -103,7 +103,7 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 			call := s.add(rig.PodOptions{}, false)
 			same(call)
 			says := `^2\.\d+s of 5\.?\d*s: agentd at .+ ran Get-NetAdapter, which ran sleep, while plugin remote waited; ` +
-				`Go function configureContainerLink > getNetAdapter > run \(agentd_test\.go:\d+\) started Get-NetAdapter; 1 more run may be for another pod \(unconfirmed\)$`
+				`Go function configureContainerLink > getNetAdapter > run \(agentd_test\.go:\d+\) started Get-NetAdapter; 1 more run of Get-NetAdapter may be for another pod \(unconfirmed\)$`
 			if v := call.Attrs["cniscope.verdict"]; !regexp.MustCompile(says).MatchString(v) {
 				t.Errorf("the verdict is %q", v)
 			}

@@ -205,7 +205,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "leaked_child", says: `watcher \(pid \d+\) to close the standard output of plugin leaver, which had exited`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
-		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; other CNI calls waited up to \S+ for this call, because a file in the CNI directory was written`,
+		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a file in the CNI directory was written, so other CNI calls waited up to \S+ for this call`,
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
