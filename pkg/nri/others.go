@@ -133,12 +133,12 @@ func (a *awaited) aloneFor(d time.Duration) bool { return a.alone && clock.Monot
 
 func (p *Plugin) look(wants func(*looks) bool) {
 	now, at, ok := p.others(clock.Monotonic())
+	p.awaited.mu.Lock()
+	defer p.awaited.mu.Unlock()
+	p.awaited.alone = ok && len(now) == 0
 	if !ok {
 		return
 	}
-	p.awaited.mu.Lock()
-	defer p.awaited.mu.Unlock()
-	p.awaited.alone = len(now) == 0
 	p.awaited.at = at
 	for _, l := range p.awaited.seen {
 		if wants(l) && l.n < looksMax {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type Search struct {
 
 	runtime int
 	rests   time.Time         // until then, after a failure
+	rest    time.Duration     // grows with failures
 	at      map[uint64]uint64 // connections at the socket's path
 	clients map[uint64]bool   // of the runtime's sockets: a tenant's can have its name
 	found   []Other
@@ -54,9 +56,11 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 		delete(others, 0)
 		again := runtime != n.runtime || !maps.Equal(clients, n.clients)
 		if n.runtime, n.at, n.clients = runtime, at, clients; again && !n.search(others) {
-			n.runtime, n.rests = -1, time.Now().Add(restShare*n.max)
+			n.rest = min(max(n.max, 2*n.rest), restMost*n.max)
+			n.runtime, n.rests = -1, time.Now().Add(n.rest)
 			return nil, false
 		}
+		n.rest = 0
 	}
 	for _, o := range n.found {
 		if ends[o.socket] != 0 && procfs.Alive(int(o.PID), o.Start) {
@@ -71,26 +75,24 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 const (
 	descriptorsMax   = 1 << 12 // of a process: pods may have millions
 	descriptorsFirst = 64
-	restShare        = 15
+	restMost         = 15
 )
 
 func (n *Search) search(others map[uint64]bool) bool {
 	n.found = nil
 	began := time.Now()
 	pids, _ := n.pids()
-	memory, left := procfs.NewMemory(), maps.Clone(n.clients)
+	memory, left, held := procfs.NewMemory(), maps.Clone(n.clients), map[uint64]bool{}
 	for _, most := range [...]int{descriptorsFirst, descriptorsMax} {
 		for _, pid := range pids {
 			if time.Since(began) > n.max {
 				return false
 			}
 			if s, err := procfs.StatOf(pid); err == nil {
-				n.examine(pid, &s, most, memory, left, others)
+				n.examine(pid, &s, most, memory, &sought{left, others, held})
 			}
 		}
-		for _, o := range n.found {
-			delete(left, o.socket)
-		}
+		maps.DeleteFunc(left, func(inode uint64, _ bool) bool { return held[inode] })
 		if others = nil; len(left) == 0 {
 			break
 		}
@@ -98,9 +100,12 @@ func (n *Search) search(others map[uint64]bool) bool {
 	return true
 }
 
-func (n *Search) examine(pid int, s *procfs.Stat, most int, memory *procfs.Memory, left, others map[uint64]bool) {
+// sought are ends of the runtime's connections; held those of examined processes.
+type sought struct{ left, others, held map[uint64]bool }
+
+func (n *Search) examine(pid int, s *procfs.Stat, most int, memory *procfs.Memory, ends *sought) {
 	name := ""
-	if s.Parent == n.runtime && others != nil {
+	if s.Parent == n.runtime && ends.others != nil {
 		env, _ := memory.Environment(pid)
 		for _, v := range env {
 			if after, is := strings.CutPrefix(v, "NRI_PLUGIN_NAME="); is {
@@ -113,15 +118,18 @@ func (n *Search) examine(pid int, s *procfs.Stat, most int, memory *procfs.Memor
 		most--
 		inode := procfs.SocketIn(target)
 		switch {
-		case !left[inode] && (name == "" || !others[inode]):
+		case !ends.left[inode] && (name == "" || !ends.others[inode]):
 		case ours:
-			delete(left, inode)
+			ends.held[inode] = true
 		default:
+			ends.held[inode] = true
+			if slices.ContainsFunc(n.found, func(o Other) bool { return o.PID == uint32(pid) }) {
+				break
+			}
 			n.found = append(n.found, Other{
 				Actor: event.Actor{PID: uint32(pid), Name: text.Clean(cmp.Or(name, s.Name), text.Bound)}, Start: s.Start,
 				socket: inode,
 			})
-			return false
 		}
 		return most > 0 || ours
 	})

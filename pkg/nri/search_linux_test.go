@@ -80,16 +80,22 @@ func TestManyDescriptorsAreExaminedLast(t *testing.T) {
 	defer accepted.Close()
 	file := harness.Must(conn.(*net.UnixConn).File())(t)
 	harness.Check(t, conn.Close())
+	again := harness.Must(net.Dial("unix", socket))(t)
+	defer harness.Must(listener.Accept())(t).Close()
+	second := harness.Must(again.(*net.UnixConn).File())(t)
+	harness.Check(t, again.Close())
 	null := harness.Must(os.Open(os.DevNull))(t)
 	defer null.Close()
 	many, few := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
 	many.ExtraFiles, few.ExtraFiles = append(slices.Repeat([]*os.File{null}, descriptorsFirst), file), []*os.File{file}
-	for _, cmd := range []*exec.Cmd{many, few} {
+	both := exec.Command("sleep", "1000") // of one plugin
+	both.ExtraFiles = []*os.File{file, second}
+	for _, cmd := range []*exec.Cmd{many, few, both} {
 		harness.Check(t, cmd.Start())
 		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	}
-	harness.Check(t, file.Close())
-	for _, only := range [][]*exec.Cmd{{many, few}, {many}} {
+	harness.Check(t, errors.Join(file.Close(), second.Close()))
+	for _, only := range [][]*exec.Cmd{{many, few}, {many}, {both}} {
 		n := NewSearch(socket)
 		n.max = time.Hour
 		n.pids = func() (pids []int, _ error) {
@@ -114,12 +120,12 @@ func TestASearchThatLastsTooLongIsNotRepeatedSoon(t *testing.T) {
 			time.Sleep(2 * n.max)
 			return []int{os.Getpid()}, nil
 		}
-		for _, want := range []int{1, 1, 2} {
+		for _, want := range []int{1, 2, 2, 3} {
 			if found, ok := n.List(os.Getpid()); ok {
 				t.Errorf("found %v", found)
 			}
 			harness.Equal(t, searches, want, "searches")
-			time.Sleep(8 * n.max)
+			time.Sleep(n.max)
 		}
 	})
 }

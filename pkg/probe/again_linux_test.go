@@ -1,8 +1,12 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +16,7 @@ import (
 )
 
 func init() {
-	// A plugin that asks by a second connect whether it is connected,.
+	// A plugin that asks by a second connect whether it is connected.
 	acts["again"] = func(address string) error {
 		to := netip.MustParseAddrPort(address)
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -31,6 +35,50 @@ func init() {
 		_, err = unix.Read(fd, make([]byte, 1))
 		return err
 	}
+}
+
+// A connect that a signal interrupts goes on.
+func TestAnInterruptedConnectIsOne(t *testing.T) {
+	for _, way := range []string{"", "system-calls"} {
+		fd := harness.Must(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+		harness.Check(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+		harness.Check(t, unix.Listen(fd, 0))
+		at := harness.Must(unix.Getsockname(fd))(t).(*unix.SockaddrInet4)
+		first := harness.Must(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+		harness.Check(t, unix.Connect(first, at)) // the queue is full
+		cmd := acting(t, "again", netip.AddrPortFrom(netip.AddrFrom4(at.Addr), uint16(at.Port)).String())
+		o := observeProbe(t, Options{Way: way}, func(*Probe, *observed) {
+			harness.Check(t, cmd.Start())
+			threadIs(t, cmd.Process.Pid, "syscall", fmt.Sprintf("%d 0x", unix.SYS_CONNECT))
+			harness.Check(t, cmd.Process.Signal(unix.SIGSTOP))
+			threadIs(t, cmd.Process.Pid, "stat", ") T ")
+			harness.Check(t, cmd.Process.Signal(unix.SIGCONT))
+			for range 2 {
+				one, _, err := unix.Accept(fd)
+				harness.Check(t, err)
+				harness.Check(t, unix.Close(one))
+			}
+			harness.Check(t, cmd.Wait())
+		})
+		harness.Check(t, errors.Join(unix.Close(fd), unix.Close(first)))
+		if connects := all[*event.Connect](o); len(connects) != 1 || connects[0].Error != "" {
+			t.Errorf("%q: %s", way, printed(o, connects))
+		}
+	}
+}
+
+// threadIs waits until a file of a thread of the process contains text.
+func threadIs(t *testing.T, pid int, file, text string) {
+	t.Helper()
+	harness.Eventually(t, func() error {
+		files := harness.Must(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, file)))(t)
+		for _, f := range files {
+			if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d threads have no %q in %s", len(files), text, file)
+	})
 }
 
 func TestASecondConnectIsNoOtherConnection(t *testing.T) {

@@ -53,20 +53,25 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct sock *sk)
 {
 	struct sk_buff *head = (void *)sk + bpf_core_field_offset(struct sock, sk_receive_queue), *skb;
-	__u64 before, all;
+	__u64 before, all, i;
 
 	if (!p || !c || !sk || family_of(sk) != AF_NETLINK)
 		return 0;
 	before = c->conn;
-	all = answers_of(sk);
 	c->class = CLASS_RECVFROM;
 	c->start = 0;
 	skb = before ? LOAD(sk, sock, sk_receive_queue.prev) : LOAD(sk, sock, sk_receive_queue.next);
-	for (__u64 i = 0; i < ANSWERS; i++) {
+	all = answers_of(sk);
+	for (i = 1; before && i < ANSWERS; i++) {
+		if (!skb || skb == head || i + before >= all)
+			break;
+		skb = LOAD(skb, sk_buff, prev);
+	}
+	for (i = 0; i < ANSWERS; i++) {
 		if (!skb || skb == head || i + before >= all)
 			return 0;
 		tell_answer(task, p, c, sk, skb);
-		skb = before ? LOAD(skb, sk_buff, prev) : LOAD(skb, sk_buff, next);
+		skb = LOAD(skb, sk_buff, next);
 	}
 	return 0;
 }

@@ -131,6 +131,7 @@ struct sock {
 
 typedef enum {
 	SS_UNCONNECTED = 1,
+	SS_CONNECTING = 2,
 } socket_state;
 
 struct socket {

@@ -179,9 +179,13 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 	struct sock *sk;
 	__u64 n;
 
-	if (!p || !c || !c->conn)
+	if (!p || !c)
 		return 1;
+	if (!c->conn) /* a further call */
+		return 0;
 	sk = (void *)c->conn;
+	if (ret < 0 && BPF_CORE_READ(sk, sk_socket, state) == SS_CONNECTING)
+		ret = -EINPROGRESS; /* also after a signal */
 	if (ret && ret != -EINPROGRESS)
 		remove_conn(c->conn, &p->root);
 	if (is_udp(sk) && BPF_CORE_READ(sk, __sk_common.skc_dport) != swap(DNS)) {
