@@ -205,7 +205,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "leaked_child", says: `watcher \(pid \d+\) to close the standard output of plugin leaver, which had exited`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
-		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a file in the CNI directory was written during this call, so the runtime let other CNI calls wait up to \S+ for its end`,
+		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a file in the CNI directory was written during this call, so other CNI calls were held back until this call ended, for up to \S+`,
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
