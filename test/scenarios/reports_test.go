@@ -220,14 +220,14 @@ func TestATeardownThatWaits(t *testing.T) {
 			s := *s
 			s.T = t
 			s.network(c.id, does("calico", c.does)...)
-			held := 3 * time.Second
+			held, until := 3*time.Second, time.Hour
 			if c.deadline {
-				held = time.Hour
+				held, until = time.Hour, 4*time.Second
 			}
 			defer answersAfter(t, "tcp", c.address, held, "")()
 			o := rig.PodOptions{Namespace: "shop", Name: c.id, HostPorts: nil}
 			id := harness.Must(s.rig.RunPod(s.ctx, o))(t)
-			ctx, cancel := context.WithTimeout(s.ctx, 4*time.Second)
+			ctx, cancel := context.WithTimeout(s.ctx, until)
 			defer cancel()
 			if err := s.rig.StopPod(ctx, id); err != nil != c.deadline {
 				t.Fatalf("%d: %v", i, err)
