@@ -75,7 +75,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 const (
 	descriptorsMax   = 1 << 12 // of a process: pods may have millions
 	descriptorsFirst = 64
-	restMost         = 15
+	restMost         = 15 // of max
 )
 
 func (n *Search) search(others map[uint64]bool) bool {
