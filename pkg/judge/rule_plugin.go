@@ -12,7 +12,7 @@ func slowPlugin(e *evidence) *finding {
 	if most == nil {
 		return nil
 	}
-	says := "plugin " + most.Name + " " + e.onCPU(most.Name)
+	says := e.onCPU(most.Name)
 	if most.Detail != "" {
 		says += ", " + most.Detail
 	}
@@ -31,9 +31,10 @@ func (e *evidence) onCPU(plugin string) string {
 	}
 	switch {
 	case cpu == 0:
-		return "used a CPU, or waited for a CPU"
+		return "plugin " + plugin + " used a CPU, or waited for a CPU"
 	case delay < cpu/10:
-		return fmt.Sprintf("used a CPU for %s", text.Round(cpu))
+		return fmt.Sprintf("plugin %s used a CPU for %s", plugin, text.Round(cpu))
 	}
-	return fmt.Sprintf("used a CPU for %s and waited %s for a CPU, summed over its threads", text.Round(cpu), text.Round(delay))
+	return fmt.Sprintf("the threads of plugin %s together used a CPU for %s and waited for a CPU for %s",
+		plugin, text.Round(cpu), text.Round(delay))
 }

@@ -11,7 +11,7 @@ func TestSlowPlugin(t *testing.T) {
 		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p used a CPU for 480ms$`},
 		"a plugin computes and waits": {
 			op: add(with(plugin("p", 0, 500), func(im *model.Image) { im.CPU, im.RunDelay = 300*ms, 190*ms })), cause: CausePlugin,
-			says: `: plugin p used a CPU for 300ms and waited 190ms for a CPU, summed over its threads$`,
+			says: `: the threads of plugin p together used a CPU for 300ms and waited for a CPU for 190ms$`,
 		},
 	})
 }
