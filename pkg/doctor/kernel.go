@@ -32,7 +32,7 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Note,
 			Summary: "cniscope cannot read the namespaces of process 1, so it assumes that it runs in the node's " +
-				"namespaces; if that is wrong, it cannot trust any plugin",
+				"namespaces; if cniscope runs in other namespaces, it cannot trust any plugin",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
