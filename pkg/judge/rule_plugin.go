@@ -33,8 +33,8 @@ func (e *evidence) onCPU(plugin string) string {
 	case cpu == 0:
 		return "plugin " + plugin + " used a CPU, or waited for a CPU"
 	case delay < cpu/10:
-		return fmt.Sprintf("plugin %s used a CPU for %s", plugin, text.Round(cpu))
+		return fmt.Sprintf("plugin %s used %s of CPU time", plugin, text.Round(cpu))
 	}
-	return fmt.Sprintf("the threads of plugin %s together used a CPU for %s and waited for a CPU for %s",
+	return fmt.Sprintf("plugin %s used %s of CPU time and waited %s for a CPU (sums over its threads)",
 		plugin, text.Round(cpu), text.Round(delay))
 }

@@ -8,10 +8,10 @@ import (
 
 func TestSlowPlugin(t *testing.T) {
 	rulings(t, map[string]ruling{
-		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p used a CPU for 480ms$`},
+		"a plugin computes": {op: add(with(plugin("p", 0, 500), cpu(480))), cause: CausePlugin, says: `^480ms of 500ms: plugin p used 480ms of CPU time$`},
 		"a plugin computes and waits": {
 			op: add(with(plugin("p", 0, 500), func(im *model.Image) { im.CPU, im.RunDelay = 300*ms, 190*ms })), cause: CausePlugin,
-			says: `: the threads of plugin p together used a CPU for 300ms and waited for a CPU for 190ms$`,
+			says: `: plugin p used 300ms of CPU time and waited 190ms for a CPU \(sums over its threads\)$`,
 		},
 	})
 }

@@ -132,7 +132,7 @@ func TestVerdicts(t *testing.T) {
 		},
 		"a write to the CNI folder meanwhile blocked the others": {
 			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *model.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
-			says: `waited for file lock /run/l; a file in the CNI directory was written during this call, so other CNI calls were held back until this call ended, for up to 300ms$`,
+			says: `waited for file lock /run/l; a file in the CNI directory was written during this call, so other CNI calls waited up to 300ms for this call to end$`,
 		},
 		"a call that hung has one, whatever the limit": {
 			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *model.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,

@@ -88,7 +88,7 @@ func (e *evidence) slow() *finding {
 	}
 	if e.call.Reconfigured != 0 {
 		v.say(fmt.Sprintf("; a file in the CNI directory was written during this call, so "+
-			"other CNI calls were held back until this call ended, for up to %s",
+			"other CNI calls waited up to %s for this call to end",
 			text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v

@@ -205,7 +205,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "leaked_child", says: `watcher \(pid \d+\) to close the standard output of plugin leaver, which had exited`,
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
-		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a file in the CNI directory was written during this call, so other CNI calls were held back until this call ended, for up to \S+`,
+		cause: "sleep", says: `plugin sleeper slept(, in [^;]+)?; a file in the CNI directory was written during this call, so other CNI calls waited up to \S+ for this call to end`,
 		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
@@ -216,7 +216,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `plugin adapter ran Get-NetAdapter, which ran sleep`,
 	}, {
-		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer used a CPU|waited for a CPU`,
+		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer used \S+ of CPU|waited for a CPU`,
 	}} {
 		number++
 		t.Run(c.name, func(t *testing.T) {
