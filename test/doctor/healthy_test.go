@@ -35,7 +35,7 @@ func healthy(t *testing.T, containerd string) {
 	scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 	_, unreadable := os.Readlink("/proc/1/ns/net")
 	if unreadable != nil {
-		n.finds("kernel", doctor.Note, "the namespaces of process 1 cannot be read")
+		n.finds("kernel", doctor.Note, "cannot check whether it runs in the node's namespaces")
 	} else {
 		n.silent("kernel")
 	}
