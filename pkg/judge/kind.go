@@ -18,7 +18,7 @@ func specials() []special {
 		{CausePowerShell, "antrea", "", "antrea-io/antrea#4859"},
 		{CauseAgent, "cilium-cni", "", "cilium/cilium#45103"},
 		{CauseBusy, "cilium-cni", " (--api-rate-limit)", "cilium/cilium#22023"},
-		{CauseAPIServer, "whereabouts", ": with whereabouts, all nodes wait for one lease", "k8snetworkplumbingwg/whereabouts#313"},
+		{CauseAPIServer, "whereabouts", "", "k8snetworkplumbingwg/whereabouts#313"},
 		{CauseLockFile, "azure-vnet azure-vnet-ipam", "", "Azure/azure-container-networking#464"},
 	}
 }
