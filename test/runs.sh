@@ -25,5 +25,6 @@ for ((n = 0; n < times; n++)); do
 	echo "$start $commit $load (load $average) $namespace $caches $result $((SECONDS - began))s" | tee -a "$log"
 	chmod -R u+w "$folder"
 	rm -rf "$folder"
+	trap - EXIT
 done
 exit "$failed"
