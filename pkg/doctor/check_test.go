@@ -145,7 +145,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"kernel", "programs that were not run", func(f *fact.Facts) {
 			f.Scope.Value.Node.Missed = 17
 		}, Note, []string{"17 times", "preempted or interrupted", "cniscope_bpf_program_missed_total"}},
-		{"kernel", "process 1 unreadable", func(f *fact.Facts) { f.Kernel.Value.First = "readlink /proc/1/ns/net: permission denied" }, Note, []string{"if it runs in other namespaces", "permission denied", "CAP_SYS_PTRACE"}},
+		{"kernel", "process 1 unreadable", func(f *fact.Facts) { f.Kernel.Value.First = "readlink /proc/1/ns/net: permission denied" }, Note, []string{"plugin as untrusted", "permission denied", "CAP_SYS_PTRACE"}},
 		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Warning, []string{"lockdown=integrity"}},
 		{"runtime", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"
