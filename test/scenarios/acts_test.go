@@ -14,12 +14,12 @@ import (
 // acts are real chained plugins that each do one thing at ADD. They are this program, selected by file name.
 var acts = map[string]func() error{
 	"sleeper": func() error { time.Sleep(time.Second); return nil },
-	"computer": func() error {
+	"wireguard": func() error {
 		for until := time.Now().Add(time.Second); time.Now().Before(until); {
 		}
 		return nil
 	},
-	"caller": func() error { // connects repeatedly to a missing agent
+	"overlay": func() error { // connects repeatedly to a missing agent
 		for range 20 {
 			c, err := net.Dial("unix", "/run/cniscope-scenario/nobody.sock")
 			if err == nil {

@@ -120,7 +120,7 @@ func TestReportsAreJudged(t *testing.T) {
 		Env:  []string{"PATH=" + path + ":" + os.Getenv("PATH")},
 		Nice: priority,
 		Plugins: map[string][]byte{
-			"dozens":   onAdd(`i=0; while [ $i -lt 300 ]; do iptables -w -t nat -S >/dev/null; i=$((i+1)); done`),
+			"nodeport": onAdd(`i=0; while [ $i -lt 300 ]; do iptables -w -t nat -S >/dev/null; i=$((i+1)); done`),
 			"retrier":  onAdd(`until ` + old + `/iptables -t nat -S; do sleep 1; done`),
 			"refused":  onAdd(`for _ in 1 2 3; do ` + refused + ` || sleep 0.5; done; iptables-nft --wait -t nat -S >/dev/null`),
 			"gave-up":  onAdd(`for _ in 1 2; do ` + refused + ` || sleep 0.3; done; fail 999 "could not apply the rules"`),
@@ -138,8 +138,8 @@ func TestReportsAreJudged(t *testing.T) {
 	with := func(name string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(name), rig.Test("idler")} }
 	number := 0
 	for _, c := range []judged{{
-		name: "dozens of iptables", control: idle, chain: with("dozens"),
-		cause: "many_commands", says: `plugin dozens ran iptables 300 times`, report: "containernetworking/plugins#510",
+		name: "dozens of iptables", control: idle, chain: with("nodeport"),
+		cause: "many_commands", says: `plugin nodeport ran iptables 300 times`, report: "containernetworking/plugins#510",
 	}, {
 		name: "xtables lock", control: []rig.Plugin{rig.Bridge()}, before: holds(xtablesLock),
 		cause: "file_lock", says: `of \S+: ip6?tables\S* waited for file lock /run/xtables\.lock.*held by scenarios\.test`, report: "aws/amazon-vpc-cni-k8s#2948",
@@ -191,7 +191,7 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "rtnl", control: idle, chain: with("hogger"), before: hogRtnl,
 		cause: "kernel_lock", says: `ip waited for kernel lock rtnl`, report: "aws/amazon-vpc-cni-k8s#3764",
 	}, {
-		name: "nobody listens", control: idle, chain: with("caller"),
+		name: "nobody listens", control: idle, chain: with("overlay"),
 		cause: "agent_refused", says: `failed \d+ times to connect to /run/cniscope-scenario/nobody\.sock \(ENOENT\)`, report: "containerd/containerd#4666",
 		span: [3]string{"agent", "cniscope.errno", `^ENOENT$`},
 	}, {
@@ -216,7 +216,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `plugin adapter ran Get-NetAdapter, which ran sleep`,
 	}, {
-		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `plugin computer used \S+ of CPU|waited for a CPU`,
+		name: "a computation", control: idle, chain: with("wireguard"), cause: "plugin|cpu_starved", says: `plugin wireguard used \S+ of CPU|waited for a CPU`,
 	}} {
 		number++
 		t.Run(c.name, func(t *testing.T) {
