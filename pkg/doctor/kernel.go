@@ -31,8 +31,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
 			Level: Note,
-			Summary: "cniscope cannot check whether it runs in the node's namespaces; outside them, it treats every " +
-				"plugin as untrusted",
+			Summary: "cniscope cannot check whether it runs in the node's namespaces; if it runs outside the " +
+				"node's namespaces, it treats every plugin as untrusted",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
