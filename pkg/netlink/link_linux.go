@@ -1,6 +1,8 @@
 package netlink
 
 import (
+	"cmp"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -29,70 +31,26 @@ func (c *Call) link(q *event.Request, data []byte) {
 	if m.Family == unix.AF_BRIDGE {
 		return // settings of a bridge's port
 	}
-	attributes(rest, func(ad attribute) {
-		switch ad.Type() {
-		case unix.IFLA_MASTER:
-			i.Master = ad.Uint32()
-		case unix.IFLA_LINKINFO:
-			c.kind(i, ad.Bytes())
-		case unix.IFLA_NET_NS_FD, unix.IFLA_NET_NS_PID:
-			i.NetNS = c.namespace(ad)
-		default:
-			named(i, ad)
-		}
-	})
-}
-
-func named(i *event.Interface, ad attribute) {
-	switch ad.Type() {
-	case unix.IFLA_IFNAME:
-		i.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
-	case unix.IFLA_ALT_IFNAME:
-		if i.Name == "" {
-			i.Name = foreign(ad.Bytes(), altIfNameSize)
-		}
-	case unix.IFLA_ADDRESS:
-		i.MAC = mac(ad.Bytes())
-	case unix.IFLA_MTU:
-		i.MTU = ad.Uint32()
-	}
-}
-
-func (c *Call) kind(i *event.Interface, info []byte) {
-	var data []byte
-	attributes(info, func(ad attribute) {
-		switch ad.Type() {
-		case unix.IFLA_INFO_KIND:
-			i.Kind = foreign(ad.Bytes(), kindSize)
-		case unix.IFLA_INFO_DATA:
-			data = ad.Bytes()
-		}
-	})
-	if i.Kind != "veth" {
+	i.Name = cmp.Or(rest.text(unix.IFLA_IFNAME, unix.IFNAMSIZ), rest.text(unix.IFLA_ALT_IFNAME, altIfNameSize))
+	i.Master, i.MTU, i.MAC = rest.number(unix.IFLA_MASTER), rest.number(unix.IFLA_MTU), mac(rest.value(unix.IFLA_ADDRESS))
+	i.NetNS = c.namespace(rest)
+	info := attributes(rest.value(unix.IFLA_LINKINFO))
+	if i.Kind = info.text(unix.IFLA_INFO_KIND, kindSize); i.Kind != "veth" {
 		return
 	}
-	attributes(data, func(ad attribute) {
-		var m unix.IfInfomsg
-		rest, ok := fixed(ad.Bytes(), &m)
-		if ad.Type() != vethInfoPeer || !ok {
-			return
-		}
-		attributes(rest, func(ad attribute) {
-			switch ad.Type() {
-			case unix.IFLA_IFNAME:
-				i.Peer = foreign(ad.Bytes(), unix.IFNAMSIZ)
-			case unix.IFLA_NET_NS_FD, unix.IFLA_NET_NS_PID:
-				i.PeerNetNS = c.namespace(ad)
-			}
-		})
-	})
+	if peer, ok := fixed(attributes(info.value(unix.IFLA_INFO_DATA)).value(vethInfoPeer), &m); ok {
+		i.Peer, i.PeerNetNS = peer.text(unix.IFLA_IFNAME, unix.IFNAMSIZ), c.namespace(peer)
+	}
 }
 
-func (c *Call) namespace(ad attribute) event.Namespace {
-	if ad.Type() == unix.IFLA_NET_NS_FD {
-		return c.ByFile(ad.Uint32())
+func (c *Call) namespace(of attributes) event.Namespace {
+	switch {
+	case of.value(unix.IFLA_NET_NS_FD) != nil:
+		return c.ByFile(of.number(unix.IFLA_NET_NS_FD))
+	case of.value(unix.IFLA_NET_NS_PID) != nil:
+		return c.ByPID(of.number(unix.IFLA_NET_NS_PID))
 	}
-	return c.ByPID(ad.Uint32())
+	return event.Namespace{}
 }
 
 func (c *Call) linkName(data []byte) *event.Link {
@@ -101,16 +59,11 @@ func (c *Call) linkName(data []byte) *event.Link {
 	if !ok || m.Index <= 0 {
 		return nil
 	}
-	l := &event.Link{Process: c.Process, NetNS: c.NetNS, Index: uint32(m.Index)}
-	attributes(rest, func(ad attribute) {
-		if ad.Type() == unix.IFLA_IFNAME {
-			l.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
-		}
-	})
-	if l.Name == "" {
+	name := rest.text(unix.IFLA_IFNAME, unix.IFNAMSIZ)
+	if name == "" {
 		return nil
 	}
-	return l
+	return &event.Link{Process: c.Process, NetNS: c.NetNS, Index: uint32(m.Index), Name: name}
 }
 
 // assigned is the content of a struct ifaddrmsg (rtnetlink(7)).
@@ -128,19 +81,12 @@ func assignment(data []byte) (a assigned, ok bool) {
 		return a, false
 	}
 	a.index, a.six, a.flags = m.Index, m.Family == unix.AF_INET6, uint32(m.Flags)
-	var local, address []byte
-	attributes(rest, func(ad attribute) {
-		switch ad.Type() {
-		case unix.IFA_LOCAL:
-			local = ad.Bytes()
-		case unix.IFA_ADDRESS: // on a point-to-point link the other end
-			address = ad.Bytes()
-		case unix.IFA_FLAGS: // beyond the header's eight bits
-			a.flags = ad.Uint32()
-		}
-	})
+	if rest.value(unix.IFA_FLAGS) != nil { // beyond the header's eight bits
+		a.flags = rest.number(unix.IFA_FLAGS)
+	}
+	local := rest.value(unix.IFA_LOCAL)
 	if local == nil {
-		local = address
+		local = rest.value(unix.IFA_ADDRESS) // on a point-to-point link the other end
 	}
 	a.address = prefix(local, m.Prefixlen)
 	return a, true

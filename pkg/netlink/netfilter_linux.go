@@ -60,15 +60,16 @@ func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 }
 
 func verbOf(name string) event.Verb {
-	for _, known := range []struct {
-		prefix string
-		verb   event.Verb
-	}{{"NEW", event.VerbAdd}, {"DEL", event.VerbDelete}, {"DESTROY", event.VerbDelete}, {"GET", event.VerbQuery}} {
-		if strings.HasPrefix(name, known.prefix) {
-			return known.verb
+	for prefix, verb := range verbs {
+		if strings.HasPrefix(name, prefix) {
+			return verb
 		}
 	}
 	return ""
+}
+
+var verbs = map[string]event.Verb{
+	"NEW": event.VerbAdd, "DEL": event.VerbDelete, "DESTROY": event.VerbDelete, "GET": event.VerbQuery,
 }
 
 func ruleMeaning(name string) event.Object {
@@ -105,23 +106,21 @@ func Questions(subsystem uint8) (bits uint64) {
 }
 
 func setMeaning(name string) (event.Object, event.Verb) {
-	switch name {
-	case "CREATE":
-		return event.ObjectSet, event.VerbAdd
-	case "DESTROY":
-		return event.ObjectSet, event.VerbDelete
-	case "RENAME", "SWAP":
-		return event.ObjectSet, event.VerbChange
-	case "ADD":
-		return event.ObjectElement, event.VerbAdd
-	case "DEL", "FLUSH":
-		return event.ObjectElement, event.VerbDelete
-	case "TEST":
-		return event.ObjectElement, event.VerbQuery
-	case "":
-		return "", ""
+	if m, known := setMeanings[name]; known {
+		return m.object, m.verb
 	}
 	return event.ObjectSet, event.VerbQuery
+}
+
+var setMeanings = map[string]struct {
+	object event.Object
+	verb   event.Verb
+}{
+	"":       {},
+	"CREATE": {event.ObjectSet, event.VerbAdd}, "DESTROY": {event.ObjectSet, event.VerbDelete},
+	"RENAME": {event.ObjectSet, event.VerbChange}, "SWAP": {event.ObjectSet, event.VerbChange},
+	"ADD": {event.ObjectElement, event.VerbAdd}, "DEL": {event.ObjectElement, event.VerbDelete},
+	"FLUSH": {event.ObjectElement, event.VerbDelete}, "TEST": {event.ObjectElement, event.VerbQuery},
 }
 
 // netfilter reads a struct nfgenmsg. The upper half of the message type is the subsystem.
@@ -145,16 +144,16 @@ func netfilter(q *event.Request, m netlink.Message) {
 	if !ok {
 		return
 	}
-	attributes(rest, func(ad attribute) {
-		switch at := ad.Type(); {
-		case s.protocol == "ipset" && at == ipsetAttrSetName:
-			q.Table = foreign(ad.Bytes(), setNameSize)
-		// first attribute of every object
-		case s.protocol == "nf_tables" && at == unix.NFTA_TABLE_NAME && q.Object != event.ObjectRuleset:
-			q.Table = foreign(ad.Bytes(), nftNameSize)
-		case q.Object == event.ObjectChain && at == unix.NFTA_CHAIN_NAME,
-			q.Object == event.ObjectRule && at == unix.NFTA_RULE_CHAIN:
-			q.Chain = foreign(ad.Bytes(), nftNameSize)
-		}
-	})
+	switch {
+	case s.protocol == "ipset":
+		q.Table = rest.text(ipsetAttrSetName, setNameSize)
+	case s.protocol == "nf_tables" && q.Object != event.ObjectRuleset: // first attribute of every object
+		q.Table = rest.text(unix.NFTA_TABLE_NAME, nftNameSize)
+	}
+	switch q.Object {
+	case event.ObjectChain:
+		q.Chain = rest.text(unix.NFTA_CHAIN_NAME, nftNameSize)
+	case event.ObjectRule:
+		q.Chain = rest.text(unix.NFTA_RULE_CHAIN, nftNameSize)
+	}
 }

@@ -98,19 +98,19 @@ func (c *Call) message(m netlink.Message) *event.Request {
 		if m.Header.Type == unix.GENL_ID_CTRL && len(m.Data) > 0 && m.Data[0] == unix.CTRL_CMD_GETFAMILY {
 			q.Name, q.Verb = "CTRL_CMD_GETFAMILY", event.VerbQuery
 		}
-	case unix.NETLINK_SOCK_DIAG:
-		q.Protocol = "sock_diag"
-	case unix.NETLINK_XFRM:
-		q.Protocol = "xfrm"
-	case unix.NETLINK_AUDIT:
-		q.Protocol = "audit"
 	default:
-		q.Protocol = fmt.Sprintf("netlink %d", c.Family)
+		if q.Protocol = others[c.Family]; q.Protocol == "" {
+			q.Protocol = fmt.Sprintf("netlink %d", c.Family)
+		}
 	}
 	if q.Name == "" {
 		q.Name = fmt.Sprintf("message %d", m.Header.Type)
 	}
 	return q
+}
+
+var others = map[uint16]string{
+	unix.NETLINK_SOCK_DIAG: "sock_diag", unix.NETLINK_XFRM: "xfrm", unix.NETLINK_AUDIT: "audit",
 }
 
 // refusal reads a struct nlmsgerr (netlink(7)); nil if the kernel granted the request.
@@ -130,11 +130,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, unix.NLMSG_HDRLEN)-unix.NLMSG_HDRLEN))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {
-		attributes(rest, func(ad attribute) {
-			if ad.Type() == unix.NLMSGERR_ATTR_MSG {
-				a.Message = foreign(ad.Bytes(), text.Bound)
-			}
-		})
+		a.Message = attributes(rest).text(unix.NLMSGERR_ATTR_MSG, text.Bound)
 	}
 	return a
 }
@@ -164,35 +160,42 @@ func messages(b []byte) iter.Seq[netlink.Message] {
 
 func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-type attribute []byte
+// attributes are those of a message, of which the last may be cut.
+type attributes []byte
 
-func (a attribute) Type() uint16 {
-	return binary.NativeEndian.Uint16(a[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
-}
-
-func (a attribute) Bytes() []byte { return a[unix.NLA_HDRLEN:] }
-
-// Uint32 is 0 for another size.
-func (a attribute) Uint32() uint32 {
-	if len(a.Bytes()) != 4 {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(a.Bytes())
-}
-
-func attributes(b []byte, f func(attribute)) {
-	for len(b) >= unix.NLA_HDRLEN {
-		length := cmp.Or(int(binary.NativeEndian.Uint16(b)), unix.NLA_HDRLEN)
-		if length < unix.NLA_HDRLEN || length > len(b) {
+func (a attributes) each(f func(kind uint16, value []byte)) {
+	for len(a) >= unix.NLA_HDRLEN {
+		length := cmp.Or(int(binary.NativeEndian.Uint16(a)), unix.NLA_HDRLEN)
+		if length < unix.NLA_HDRLEN || length > len(a) {
 			return
 		}
-		f(attribute(b[:length]))
-		b = b[min(uint64(len(b)), align(uint64(length))):]
+		f(binary.NativeEndian.Uint16(a[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a[unix.NLA_HDRLEN:length])
+		a = a[min(uint64(len(a)), align(uint64(length))):]
 	}
+}
+
+// value returns the last one of a kind, as the kernel does, or nil.
+func (a attributes) value(kind uint16) (value []byte) {
+	a.each(func(k uint16, v []byte) {
+		if k == kind {
+			value = v
+		}
+	})
+	return value
+}
+
+func (a attributes) text(kind uint16, limit int) string { return foreign(a.value(kind), limit) }
+
+// number is 0 for another size.
+func (a attributes) number(kind uint16) uint32 {
+	if v := a.value(kind); len(v) == 4 {
+		return binary.NativeEndian.Uint32(v)
+	}
+	return 0
 }
 
 // fixed reads a struct and returns the attributes behind it; false if the struct is cut.
-func fixed[T any](b []byte, to *T) ([]byte, bool) {
+func fixed[T any](b []byte, to *T) (attributes, bool) {
 	n, err := binary.Decode(b, binary.NativeEndian, to)
 	if err != nil {
 		return nil, false

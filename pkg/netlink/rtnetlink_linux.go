@@ -1,6 +1,7 @@
 package netlink
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/mdlayher/netlink"
@@ -90,63 +91,46 @@ func route(q *event.Request, data []byte) {
 	if !ok || m.Family != unix.AF_INET && m.Family != unix.AF_INET6 {
 		return
 	}
-	table := uint32(m.Table)
 	if q.Verb != event.VerbQuery || m.Dst_len > 0 {
 		q.Route = "default"
 	}
-	attributes(rest, func(ad attribute) {
-		switch ad.Type() {
-		case unix.RTA_DST:
-			if s := prefix(ad.Bytes(), m.Dst_len); m.Dst_len > 0 && s != "" {
-				q.Route = s
-			}
-		case unix.RTA_TABLE:
-			table = ad.Uint32()
-		case unix.RTA_MULTIPATH:
-			var hop unix.RtNexthop
-			if within, ok := fixed(ad.Bytes(), &hop); ok {
-				q.Interface.Index = uint32(max(hop.Ifindex, 0))
-				within = within[:min(len(within), max(0, int(hop.Len)-unix.SizeofRtNexthop))]
-				attributes(within, func(ad attribute) { way(q, ad) })
-			}
-		default:
-			way(q, ad)
-		}
-	})
-	if table != unix.RT_TABLE_UNSPEC && table != unix.RT_TABLE_MAIN {
-		q.Table = strconv.FormatUint(uint64(table), 10)
+	if m.Dst_len > 0 {
+		q.Route = cmp.Or(prefix(rest.value(unix.RTA_DST), m.Dst_len), q.Route)
 	}
+	way := rest
+	if ways := rest.value(unix.RTA_MULTIPATH); len(ways) >= unix.SizeofRtNexthop {
+		var hop unix.RtNexthop
+		way, _ = fixed(ways, &hop)
+		way = way[:min(len(way), max(0, int(hop.Len)-unix.SizeofRtNexthop))]
+		q.Interface.Index = uint32(max(hop.Ifindex, 0))
+	}
+	q.Interface.Index = cmp.Or(way.number(unix.RTA_OIF), q.Interface.Index)
+	q.Gateway = ipOf(way.value(unix.RTA_GATEWAY))
+	if via := way.value(unix.RTA_VIA); len(via) > 2 {
+		q.Gateway = ipOf(via[2:])
+	}
+	q.Table = table(m, rest, unix.RT_TABLE_MAIN)
 }
 
-func way(q *event.Request, ad attribute) {
-	switch ad.Type() {
-	case unix.RTA_OIF:
-		q.Interface.Index = ad.Uint32()
-	case unix.RTA_GATEWAY:
-		q.Gateway = ipOf(ad.Bytes())
-	case unix.RTA_VIA:
-		if b := ad.Bytes(); len(b) > 2 {
-			q.Gateway = ipOf(b[2:])
-		}
+// table is that of a route or rule, whose attributes of it are equal; empty for the usual one.
+func table(m unix.RtMsg, rest attributes, usual uint32) string {
+	n := uint32(m.Table)
+	if rest.value(unix.RTA_TABLE) != nil {
+		n = rest.number(unix.RTA_TABLE)
 	}
+	if n == unix.RT_TABLE_UNSPEC || n == usual {
+		return ""
+	}
+	return strconv.FormatUint(uint64(n), 10)
 }
 
 // neighbor reads a struct ndmsg (rtnetlink(7)).
 func neighbor(q *event.Request, data []byte) {
 	var m unix.NdMsg
-	rest, ok := fixed(data, &m)
-	if !ok {
-		return
+	if rest, ok := fixed(data, &m); ok {
+		q.Interface.Index, q.Interface.MAC = uint32(max(m.Ifindex, 0)), mac(rest.value(unix.NDA_LLADDR))
+		q.Address = ipOf(rest.value(unix.NDA_DST))
 	}
-	q.Interface.Index = uint32(max(m.Ifindex, 0))
-	attributes(rest, func(ad attribute) {
-		switch ad.Type() {
-		case unix.NDA_DST:
-			q.Address = ipOf(ad.Bytes())
-		case unix.NDA_LLADDR:
-			q.Interface.MAC = mac(ad.Bytes())
-		}
-	})
 }
 
 // rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
@@ -156,20 +140,7 @@ func rule(q *event.Request, data []byte) {
 	if !ok {
 		return
 	}
-	table := uint32(m.Table)
-	attributes(rest, func(ad attribute) {
-		switch ad.Type() {
-		case unix.FRA_SRC:
-			q.Address = prefix(ad.Bytes(), m.Src_len)
-		case unix.FRA_DST:
-			q.Route = prefix(ad.Bytes(), m.Dst_len)
-		case unix.FRA_TABLE:
-			table = ad.Uint32()
-		case unix.FRA_IIFNAME, unix.FRA_OIFNAME:
-			q.Interface.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
-		}
-	})
-	if table != unix.RT_TABLE_UNSPEC {
-		q.Table = strconv.FormatUint(uint64(table), 10)
-	}
+	q.Address, q.Route = prefix(rest.value(unix.FRA_SRC), m.Src_len), prefix(rest.value(unix.FRA_DST), m.Dst_len)
+	q.Interface.Name = cmp.Or(rest.text(unix.FRA_OIFNAME, unix.IFNAMSIZ), rest.text(unix.FRA_IIFNAME, unix.IFNAMSIZ))
+	q.Table = table(m, rest, unix.RT_TABLE_UNSPEC)
 }
