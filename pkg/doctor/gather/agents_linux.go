@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/kubelet"
@@ -105,22 +107,17 @@ func reachBy(err error) (fact.Reach, string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fact.Missing, said
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fact.Refused, said
 	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // full queue
 		return fact.Silent, said
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fact.Refused, said
 	}
 	return fact.Unknown, said
 }
 
 func serverOf(pid int) *fact.Server {
-	if pid <= 0 {
-		return nil
-	}
 	stat, err := procfs.StatOf(pid)
-	if err != nil {
+	if pid <= 0 || err != nil {
 		return nil
 	}
 	s := &fact.Server{
@@ -137,13 +134,7 @@ func serverOf(pid int) *fact.Server {
 
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
-		f, err := procfs.OpenRegular(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), 0)
-		if err != nil {
-			continue
-		}
-		line := lastLineOf(f)
-		_ = f.Close()
-		if line != "" {
+		if line := lastLineOf(procfs.OpenRegular(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), 0)); line != "" {
 			return line
 		}
 	}
@@ -159,8 +150,8 @@ func served(a *fact.Agent, all []candidate) {
 	case a.Kind == fact.AsksUnix, a.Kind == fact.AsksFile:
 		dir := filepath.Dir(a.Address)
 		of = func(c candidate) bool {
-			return c.SandboxReady && slices.ContainsFunc(c.mounts, func(m mount) bool {
-				return !m.readOnly && fact.SamePlace(filepath.Clean(m.host), dir)
+			return c.SandboxReady && slices.ContainsFunc(c.mounts, func(m *cri.Mount) bool {
+				return !m.GetReadonly() && fact.SamePlace(filepath.Clean(m.GetHostPath()), dir)
 			})
 		}
 	}
@@ -171,8 +162,6 @@ func served(a *fact.Agent, all []candidate) {
 		}
 	}
 }
-
-func rootOf(pid int) string { return viewOf(pid, false).root }
 
 // viewOf returns a process's view. In a container, a process not known to share our view may see other files.
 func viewOf(pid int, contained bool) view {
@@ -193,16 +182,13 @@ func unitOf(pid int) string {
 	if pid <= 0 {
 		return ""
 	}
-	if found := service.FindStringSubmatch(procfs.Groups(pid)); found != nil {
-		return fact.Clean(found[1])
-	}
-	return ""
+	return fact.Clean(first(service, procfs.Groups(pid)))
 }
 
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
-func inContainer(groups string) string {
-	if found := containerID.FindStringSubmatch(groups); found != nil {
+func first(in *regexp.Regexp, text string) string {
+	if found := in.FindStringSubmatch(text); found != nil {
 		return found[1]
 	}
 	return ""

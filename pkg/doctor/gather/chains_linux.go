@@ -18,7 +18,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-func chains(context.Context) ([]fact.Chain, error) {
+// Chains lists the node's chains of nf_tables and legacy iptables, which needs CAP_NET_ADMIN.
+func Chains(context.Context) ([]fact.Chain, error) {
 	found, err := nftChains()
 	if err != nil {
 		return nil, err
@@ -131,14 +132,9 @@ func legacyChains() (found []fact.Chain, err error) {
 			return found, fmt.Errorf("cannot read legacy iptables: %w", err)
 		}
 		for _, table := range strings.Fields(string(names)) {
-			chains, forward, err := v.chains(table)
+			chains, err := v.chains(table)
 			if err != nil {
 				return found, fmt.Errorf("cannot read table %s of legacy iptables: %w", table, err)
-			}
-			if forward.Drops {
-				forward.Backend, forward.Family, forward.Table, forward.Name = "iptables-legacy", v.family, fact.Clean(table),
-					"FORWARD"
-				found = append(found, forward)
 			}
 			for _, c := range chains {
 				c.Backend, c.Family, c.Table = "iptables-legacy", v.family, fact.Clean(table)
@@ -149,21 +145,21 @@ func legacyChains() (found []fact.Chain, err error) {
 	return found, nil
 }
 
-func (v ipVersion) chains(table string) (own []fact.Chain, forward fact.Chain, err error) {
+func (v ipVersion) chains(table string) ([]fact.Chain, error) {
 	// A raw socket would need CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, forward, err
+		return nil, err
 	}
 	defer unix.Close(fd)
 	info := make([]byte, infoSize)
 	copy(info[:tableName-1], table)
 	if err := getsockopt(fd, v.level, soGetInfo, info); err != nil {
-		return nil, forward, err
+		return nil, err
 	}
 	size := binary.NativeEndian.Uint32(info[infoSize-4:])
 	if size > maxTable {
-		return nil, forward, fmt.Errorf("it is larger than %d bytes", maxTable)
+		return nil, fmt.Errorf("it is larger than %d bytes", maxTable)
 	}
 	// struct ipt_get_entries: name, size, and entries at the next multiple of 8.
 	const head = tableName + 8
@@ -171,14 +167,19 @@ func (v ipVersion) chains(table string) (own []fact.Chain, forward fact.Chain, e
 	copy(entries[:tableName-1], table)
 	binary.NativeEndian.PutUint32(entries[tableName:], size)
 	if err := getsockopt(fd, v.level, soGetEntries, entries); err != nil {
-		return nil, forward, err // EAGAIN: it changed since
+		return nil, err // EAGAIN: it changed since
 	}
-	return v.parse(entries[head:]), v.forward(info, entries[head:]), nil
+	own := v.parse(entries[head:])
+	if forward := v.forward(info, entries[head:]); forward.Drops {
+		own = slices.Insert(own, 0, forward)
+	}
+	return own, nil
 }
 
 // forward counts FORWARD's rules. In struct ipt_getinfo the valid hooks, and each hook's chain and policy offsets
 // follow the name.
-func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
+func (v ipVersion) forward(info, b []byte) fact.Chain {
+	c := fact.Chain{Name: "FORWARD"}
 	const hook, hooks = 2, 5 // NF_INET_FORWARD, NF_INET_NUMHOOKS
 	word := func(i int) int { return int(binary.NativeEndian.Uint32(info[tableName+4*i:])) }
 	at, policy := word(1+hook), word(1+hooks+hook)

@@ -27,14 +27,9 @@ const restartCount = "io.kubernetes.container.restartCount"
 
 type candidate struct {
 	fact.Container
-	mounts  []mount
+	mounts  []*cri.Mount
 	logPath string
 	hostNet bool
-}
-
-type mount struct {
-	host, container string
-	readOnly        bool
 }
 
 func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]candidate, error) {
@@ -98,7 +93,7 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	if err != nil {
 		restarts = int(s.GetMetadata().GetAttempt())
 	}
-	k := candidate{logPath: s.GetLogPath(), Container: fact.Container{
+	k := candidate{logPath: s.GetLogPath(), mounts: s.GetMounts(), Container: fact.Container{
 		Namespace: fact.Clean(pod.GetMetadata().GetNamespace()), Pod: fact.Clean(pod.GetMetadata().GetName()),
 		SandboxReady: pod != nil && pod.GetState() == cri.PodSandboxState_SANDBOX_READY,
 		Name:         fact.Clean(s.GetMetadata().GetName()), ID: fact.Clean(s.GetId()),
@@ -112,17 +107,15 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	if s.GetFinishedAt() > 0 {
 		k.Finished = time.Unix(0, s.GetFinishedAt())
 	}
-	for _, m := range s.GetMounts() {
-		k.mounts = append(k.mounts, mount{host: m.GetHostPath(), container: m.GetContainerPath(), readOnly: m.GetReadonly()})
-	}
 	return k
 }
 
 func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	for _, c := range all {
 		for _, m := range c.mounts {
-			if !m.readOnly && slices.ContainsFunc(dirs, func(dir string) bool { return covers(m.host, dir) }) {
-				c.Mounts = append(c.Mounts, m.host)
+			host := m.GetHostPath()
+			if !m.GetReadonly() && slices.ContainsFunc(dirs, func(dir string) bool { return covers(host, dir) }) {
+				c.Mounts = append(c.Mounts, host)
 			}
 		}
 		if c.hostNet {
@@ -160,23 +153,16 @@ func lastLine(path string) string {
 	if path == "" {
 		return ""
 	}
-	f, err := openLog(theNode(contained()).path(path))
+	return lastLineOf(openLog(theNode(contained()).path(path)))
+}
+
+func lastLineOf(f *os.File, err error) string {
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	return lastLineOf(f)
-}
-
-func lastLineOf(f *os.File) string {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	if _, err := f.Seek(max(0, info.Size()-logEnd), io.SeekStart); err != nil {
-		return ""
-	}
-	end, err := io.ReadAll(io.LimitReader(f, logEnd))
+	size, _ := f.Seek(0, io.SeekEnd)
+	end, err := io.ReadAll(io.NewSectionReader(f, max(0, size-logEnd), logEnd))
 	if err != nil {
 		return ""
 	}

@@ -20,21 +20,15 @@ import (
 )
 
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
-	d, err = folderAt(sees.path(dir), dir, most)
-	if err == nil && d.Missing && !sees.sure {
-		return d, fmt.Errorf("the CNI directory %s: %w", d.Dir, errUnseen)
-	}
-	return d, err
-}
-
-func folderAt(at, dir string, most int) (d fact.Folder, err error) {
+	at := sees.path(dir)
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		d.Missing = true
+	switch d.Missing = errors.Is(err, fs.ErrNotExist); {
+	case d.Missing && !sees.sure:
+		return d, fmt.Errorf("the CNI directory %s: %w", d.Dir, errUnseen)
+	case d.Missing:
 		return d, nil
-	}
-	if err != nil {
+	case err != nil:
 		return d, fmt.Errorf("cannot read the CNI directory: %w", err)
 	}
 	d.Made = born(at)
@@ -50,8 +44,11 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	sound := map[string]bool{}
 	for _, n := range networks {
 		sound[n.File] = true
-		if filepath.Ext(n.File) == ".conflist" {
-			d.Digests[n.File] = digestOf(filepath.Join(at, n.File))
+		if filepath.Ext(n.File) != ".conflist" {
+			continue
+		}
+		if text, err := read(filepath.Join(at, n.File)); err == nil {
+			d.Digests[n.File] = digest(text)
 		}
 	}
 	used := 0
@@ -90,14 +87,6 @@ func digest(text []byte) string {
 	// As JSON does.
 	sum := sha256.Sum256([]byte(strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd")))
 	return hex.EncodeToString(sum[:])
-}
-
-func digestOf(file string) string {
-	text, err := readSmall(file, 1<<20) // as cniconf
-	if err != nil {
-		return ""
-	}
-	return digest(text)
 }
 
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {

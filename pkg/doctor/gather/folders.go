@@ -11,10 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/runtime"
@@ -74,16 +74,9 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 }
 
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
-		_ string,
-	) (net.Conn, error) {
+	answer, err := get(ctx, "http://crio/config", func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://crio/config", nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := transport.RoundTrip(request)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +94,7 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	}
 	slices.Sort(parts)
 	for _, file := range append([]string{filepath.Join(dir, "crio.conf")}, parts...) {
-		text, err := readSmall(file, 1<<20)
+		text, err := read(file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -115,30 +108,14 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	return conf, nil
 }
 
-func readSmall(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
-}
+func read(file string) ([]byte, error) { return disk.ReadRegular(disk.System(), file, fileMax) }
 
-func foldersOf(settings []fact.Setting, c *fact.CRI) {
-	for _, s := range settings {
-		switch s.Key {
-		case "cni-conf-dir":
-			c.ConfDir = filepath.Clean(s.Value)
-		case "cni-bin-dir":
-			c.BinDirs = strings.Split(s.Value, ",")
-		}
-	}
-}
+const fileMax = 4 << 20
 
 func loadedFrom(dir string, networks []event.Network) (all []fact.Loaded) {
 	for _, n := range networks {
 		l := fact.Loaded{Network: event.Network{Name: n.Name, CNIVersion: n.CNIVersion}}
-		text, _ := readSmall(filepath.Join(dir, n.File), 1<<20) // read before
+		text, _ := read(filepath.Join(dir, n.File)) // read before
 		var list struct{ Plugins []json.RawMessage }
 		if json.Unmarshal(text, &list) != nil || len(list.Plugins) == 0 {
 			list.Plugins = []json.RawMessage{text}

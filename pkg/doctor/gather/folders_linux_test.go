@@ -79,7 +79,7 @@ func TestAProcessInAContainer(t *testing.T) {
 		"0::/system.slice/antrea.service\n":                                        "",
 		"0::/\n":                                                                   "",
 	} {
-		harness.Equal(t, inContainer(text), want, text)
+		harness.Equal(t, first(containerID, text), want, text)
 	}
 }
 
@@ -90,10 +90,6 @@ func TestTheUnitOfACgroup(t *testing.T) {
 		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service\n": "x",
 		"0::/\n": "",
 	} {
-		got := ""
-		if found := service.FindStringSubmatch(text); found != nil {
-			got = found[1]
-		}
-		harness.Equal(t, got, want, text)
+		harness.Equal(t, first(service, text), want, text)
 	}
 }

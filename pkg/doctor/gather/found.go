@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -58,8 +59,7 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 			found.Absent, f.Held.Err = noSandboxImage(ctx, conn, f.Runtime.Value)
 			return
 		}
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
-		lookIntoFolder(f)
+		askFolder(ctx, f, client)
 		if w.Kind == event.FoundLeases {
 			f.Held.Value, f.Held.Err = held(ctx, f, conn, client)
 		}
@@ -71,12 +71,9 @@ func look(ctx context.Context, o fact.Options, w event.Want) (found event.Found,
 	case event.FoundImage:
 		return found, f.Held.Err
 	case event.FoundToken:
-		return token(sees, kubeconfig(f.CRI.Value.Loaded, w))
+		return token(sees, cmp.Or(named(f.CRI.Value.Loaded, w), w.Name))
 	}
-	found.Name = w.Name
-	if found.Name == "" {
-		found.Name = named(f.CRI.Value.Loaded, w)
-	}
+	found.Name = cmp.Or(w.Name, named(f.CRI.Value.Loaded, w))
 	if !leak.Interface(found.Name) {
 		return event.Found{}, errUnnamed
 	}
@@ -108,9 +105,11 @@ func named(loaded []fact.Loaded, w event.Want) string {
 	for _, l := range loaded {
 		switch {
 		case w.Network != "" && l.Name != w.Network:
+		case w.Kind == event.FoundToken && len(l.Kubeconfigs) > 0:
+			return l.Kubeconfigs[0]
 		case w.Kind == event.FoundMaster && len(l.Masters) > 0:
 			return l.Masters[0]
-		case w.Kind == event.FoundMaster:
+		case w.Kind == event.FoundMaster, w.Kind == event.FoundToken:
 		case len(l.Bridges) > 0:
 			return l.Bridges[0]
 		case slices.Contains(l.Delegates, "bridge") ||
@@ -170,15 +169,6 @@ func module(sees view, names []string) (found event.Found, err error) {
 		break
 	}
 	return found, nil
-}
-
-func kubeconfig(loaded []fact.Loaded, w event.Want) string {
-	for _, l := range loaded {
-		if (w.Network == "" || l.Name == w.Network) && len(l.Kubeconfigs) > 0 {
-			return l.Kubeconfigs[0]
-		}
-	}
-	return w.Name
 }
 
 const kubeconfigMax = 64 << 10

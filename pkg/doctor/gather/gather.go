@@ -50,7 +50,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		find(ctx, &behind, &f.Locks, func(context.Context) ([]fact.Lock, error) { return heldLocks(data) })
 		scope.Wait()
 		find(ctx, &behind, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
-			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
+			return askAgents(ctx, f, viewOf(f.Runtime.Value.PID, false).root, containers)
 		})
 		firewall.Wait()
 		find(ctx, &behind, &f.Gone, func(context.Context) ([]fact.Gone, error) { return goneFrom(f, &procfs.Residents{}) })
@@ -64,7 +64,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		}
 		return none, o.Send(ctx)
 	})
-	find(ctx, &firewall, &f.Chains, chains)
+	find(ctx, &firewall, &f.Chains, Chains)
 	find(ctx, &wg, &f.LB, loadBalancing)
 	find(ctx, &wg, &f.Network, ownNetwork)
 	find(ctx, &wg, &f.Forwarding, forwarding)
@@ -135,17 +135,14 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		var wg sync.WaitGroup
-		known := f.Runtime.Value
-		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, conn, known) })
+		known, whole := f.Runtime.Value, fact.Of[fact.Runtime]{Value: f.Runtime.Value}
+		find(ctx, &wg, &whole, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, conn, known) })
 		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, client) })
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, known, f.Options)
-		lookIntoFolder(f)
-		asked := &fact.Facts{
-			Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known},
-			CRI: f.CRI,
-		}
+		askFolder(ctx, f, client)
+		asked := &fact.Facts{Options: f.Options, Contained: f.Contained, Runtime: f.Runtime, CRI: f.CRI}
 		find(ctx, &wg, &f.Held, func(ctx context.Context) (leak.Look, error) { return held(ctx, asked, conn, client) })
 		wg.Wait()
+		f.Runtime = whole
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
 	})
 	return candidates.Value
@@ -155,8 +152,7 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
-		lookIntoFolder(f)
+		askFolder(ctx, f, client)
 		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 {
 			candidates, err := askCandidates(ctx, client)
 			f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates, cniDirs(f)), Err: err}
@@ -166,9 +162,6 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// Chains lists the node's chains of nf_tables and legacy iptables, which needs CAP_NET_ADMIN.
-func Chains(ctx context.Context) ([]fact.Chain, error) { return chains(ctx) }
-
 // Step is Readiness, with the agents or the DNS.
 func Step(ctx context.Context, o fact.Options, dns bool) *fact.Facts {
 	f := Readiness(ctx, o)
@@ -177,7 +170,7 @@ func Step(ctx context.Context, o fact.Options, dns bool) *fact.Facts {
 		find(ctx, &wg, &f.DNS, askDNS)
 	} else {
 		find(ctx, &wg, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
-			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
+			return askAgents(ctx, f, viewOf(f.Runtime.Value.PID, false).root, nil)
 		})
 	}
 	wg.Wait()
@@ -211,7 +204,8 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	}
 }
 
-func lookIntoFolder(f *fact.Facts) {
+func askFolder(ctx context.Context, f *fact.Facts, client cri.RuntimeServiceClient) {
+	f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 	dir, most := f.Options.ConfDir, 1
 	if f.CRI.Err == nil {
 		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
@@ -310,13 +304,19 @@ func resolve(ctx context.Context, server, name string) (failed, said string) {
 	return fact.Clean(err.Error()), ""
 }
 
+func get(ctx context.Context, url string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (
+	*http.Response, error,
+) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return (&http.Transport{DisableKeepAlives: true, DialContext: dial}).RoundTrip(request)
+}
+
 func askKubelet(ctx context.Context, address string) fact.Health {
 	h := fact.Health{Address: fact.Clean(address)}
-	var answer *http.Response
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
-	if err == nil {
-		answer, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-	}
+	answer, err := get(ctx, "http://"+address+"/healthz", nil)
 	if err != nil {
 		h.Err = fact.Foreign(err.Error(), address)
 		return h

@@ -56,8 +56,7 @@ func leaseFolders(f *fact.Facts) []string {
 func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
-		lookIntoFolder(f)
+		askFolder(ctx, f, client)
 		f.Held.Value, f.Held.Err = held(ctx, f, conn, client)
 	})
 	return f
@@ -168,12 +167,9 @@ func list(sees view, dir string, most int) ([]string, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	names, err := folder.Readdirnames(most)
-	if len(names) > 0 || err == nil {
-		slices.Sort(names)
-		return names, nil
-	}
-	return nil, nil // empty
+	names, _ := folder.Readdirnames(most) // an error if it is empty
+	slices.Sort(names)
+	return names, nil
 }
 
 func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) error {

@@ -84,7 +84,7 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	f.Scope.Value.Recent.Held = w.Held
 	list := o.Chains
 	if list == nil {
-		list = chains
+		list = Chains
 	}
 	var wg sync.WaitGroup
 	find(ctx, &wg, &f.Chains, list)
@@ -93,8 +93,7 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	}
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		if w.Node {
-			f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
-			lookIntoFolder(f)
+			askFolder(ctx, f, client)
 		}
 		sees := viewOf(f.Runtime.Value.PID, f.Contained)
 		files, _ := resultFiles(sees, &f.Held.Value)
@@ -123,20 +122,15 @@ func addChains(here map[string]bool, all []fact.Chain) {
 func goneFrom(f *fact.Facts, r *procfs.Residents) (all []fact.Gone, err error) {
 	var living []leak.Attachment
 	at := map[string]int{}
-	for _, a := range f.Held.Value.Living {
-		i, known := at[a.ContainerID]
-		if !known {
-			at[a.ContainerID] = len(living)
-			living = append(living, a)
-			continue
-		}
-		living[i].Set = append(living[i].Set, a.Set...)
-		living[i].NetNS = cmp.Or(living[i].NetNS, a.NetNS)
-	}
-	for _, a := range f.Scope.Value.Recent.Held {
-		if i, is := at[a.ContainerID]; is && !a.Failed {
+	seen := len(f.Held.Value.Living)
+	for n, a := range slices.Concat(f.Held.Value.Living, f.Scope.Value.Recent.Held) {
+		switch i, known := at[a.ContainerID]; {
+		case known && (n < seen || !a.Failed):
 			living[i].Set = append(living[i].Set, a.Set...)
 			living[i].NetNS = cmp.Or(living[i].NetNS, a.NetNS)
+		case !known && n < seen:
+			at[a.ContainerID] = len(living)
+			living = append(living, a)
 		}
 	}
 	var wanted []string

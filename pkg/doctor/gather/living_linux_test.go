@@ -138,7 +138,7 @@ func TestThingsThatAreGone(t *testing.T) {
 		f.Held.Value.Living = []leak.Attachment{{ContainerID: "abc", Set: mapped}}
 		f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "abc", Set: set[len(mapped):]}, {ContainerID: "abc", Set: []string{"rule of a failed ADD"}, Failed: true}, {ContainerID: "gone", Set: []string{"rule of a dead pod"}}}
 		var err error
-		f.Chains.Value, err = chains(context.Background())
+		f.Chains.Value, err = Chains(context.Background())
 		harness.Check(t, err)
 		all := harness.Must(goneFrom(f, &procfs.Residents{}))(t)
 		for _, g := range all {

@@ -59,12 +59,9 @@ func listens(ctx context.Context, table io.Reader, path string) bool {
 	return false
 }
 
-// samePath resolves links, because /var/run is a link to /run.
+// samePath follows links, because /var/run is a link to /run.
 func samePath(a, b string) bool {
-	if a == b {
-		return true
-	}
-	ra, errA := filepath.EvalSymlinks(a)
-	rb, errB := filepath.EvalSymlinks(b)
-	return errA == nil && errB == nil && ra == rb
+	is, errA := os.Stat(a)
+	as, errB := os.Stat(b)
+	return a == b || errA == nil && errB == nil && os.SameFile(is, as)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -91,7 +92,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 	must(os.WriteFile(filepath.Join(root, "config.conf"), []byte("clientConnection:\n  clusterCIDR: 10.1.0.0/16\nclusterCIDR: \"10.244.0.0/16,fd00::/48\"\nmode: \"\"\n"), 0o644))
 	harness.DeepEqual(t, clusterCIDR(root, "/config.conf"), []fact.Setting{{Key: "cluster-cidr", Value: "10.244.0.0/16,fd00::/48", From: "configuration, /config.conf"}})
 	harness.Equal(t, len(clusterCIDR(root, "/nothing")), 0)
-	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
+	got := mountedSettings([]*cri.Mount{{HostPath: filepath.Join(root, "tmp"), ContainerPath: "/tmp"}, {HostPath: root, ContainerPath: "/tm"}})
 	if len(got) != 1 || !got[0].Replaces() {
 		t.Errorf("%+v", got)
 	}

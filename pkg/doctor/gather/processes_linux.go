@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -101,7 +102,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
 	}
-	p.LastLine, p.Container = lastWords(p.PID), inContainer(procfs.Groups(p.PID))
+	p.LastLine, p.Container = lastWords(p.PID), first(containerID, procfs.Groups(p.PID))
 	arguments, _ := memory.Arguments(p.PID)
 	switch p.Name {
 	case "kube-proxy", "kube-controller-manager":
@@ -168,8 +169,8 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 var clusterCIDRs = regexp.MustCompile(`(?m)^clusterCIDR: *["']?([0-9a-fA-F:./,]+)`)
 
 func clusterCIDR(root, file string) (found []fact.Setting) {
-	if m := clusterCIDRs.FindStringSubmatch(readWithin(root, file, 64<<10)); m != nil {
-		found = append(found, fact.Setting{Key: "cluster-cidr", Value: m[1], From: "configuration, " + fact.Clean(file)})
+	if value := first(clusterCIDRs, readWithin(root, file, 64<<10)); value != "" {
+		found = append(found, fact.Setting{Key: "cluster-cidr", Value: value, From: "configuration, " + fact.Clean(file)})
 	}
 	return found
 }
@@ -199,11 +200,11 @@ func readWithin(root, file string, most int64) string {
 }
 
 // mountedSettings is for stopped containers.
-func mountedSettings(mounts []mount) (found []fact.Setting) {
+func mountedSettings(mounts []*cri.Mount) (found []fact.Setting) {
 	const dir = "/tmp/cilium/config-map"
 	for _, m := range mounts {
-		if rest, ok := strings.CutPrefix(dir, filepath.Clean(m.container)); ok && (rest == "" || rest[0] == '/') {
-			found = append(found, settingsIn(theNode(contained()).path(m.host), "."+rest)...)
+		if rest, ok := strings.CutPrefix(dir, filepath.Clean(m.GetContainerPath())); ok && (rest == "" || rest[0] == '/') {
+			found = append(found, settingsIn(theNode(contained()).path(m.GetHostPath()), "."+rest)...)
 		}
 	}
 	return found
@@ -228,5 +229,12 @@ func openFolder(path string) (*os.File, error) { return os.OpenFile(path, unix.O
 
 func dockerFolders(pid int, c *fact.CRI) {
 	arguments, _ := procfs.NewMemory().Arguments(pid)
-	foldersOf(flags(arguments, "cni-conf-dir", "cni-bin-dir"), c)
+	for _, s := range flags(arguments, "cni-conf-dir", "cni-bin-dir") {
+		switch s.Key {
+		case "cni-conf-dir":
+			c.ConfDir = filepath.Clean(s.Value)
+		case "cni-bin-dir":
+			c.BinDirs = strings.Split(s.Value, ",")
+		}
+	}
 }

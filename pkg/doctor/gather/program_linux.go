@@ -28,8 +28,8 @@ const (
 	headSize = 256
 	// Most scripts that interpret each other (fs/exec.c, exec_binprm).
 	nested = 5
-	// Libraries of a program, directories of each, and bytes read of a file.
-	librariesMax, dirsMax, fileMax = 64, 64, 4 << 20
+	// Libraries of a program, and directories of each.
+	librariesMax, dirsMax = 64, 64
 )
 
 func machines() []elf.Machine {
@@ -252,7 +252,7 @@ func lackingVersion(wants []string, library *elf.File) string {
 func libraryDirs(sees view, interpreter string) (dirs []string, cached map[string][]string) {
 	if base := filepath.Base(interpreter); strings.HasPrefix(base, "ld-musl-") {
 		own := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "etc", strings.TrimSuffix(base, ".so.1")+".path")
-		if text, err := readSome(sees, own); err == nil {
+		if text, err := read(sees.path(own)); err == nil {
 			return strings.FieldsFunc(string(text), func(r rune) bool { return r == ':' || r == '\n' }), nil
 		}
 		return []string{"/lib", "/usr/local/lib", "/usr/lib"}, nil
@@ -265,7 +265,7 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 		}
 	}
 	dirs = append(dirs, filepath.Dir(interpreter))
-	cache, err := readSome(sees, "/etc/ld.so.cache")
+	cache, err := read(sees.path("/etc/ld.so.cache"))
 	if err != nil {
 		return dirs, nil
 	}
@@ -278,19 +278,17 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 	return dirs, cached
 }
 
-func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
-
 func handled(sees view, file string, head []byte) bool {
-	const dir = "/proc/sys/fs/binfmt_misc"
-	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
+	dir := sees.path("/proc/sys/fs/binfmt_misc")
+	if status, err := read(dir + "/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
 		return false
 	}
-	entries, _ := os.ReadDir(sees.path(dir))
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Name() == "status" || e.Name() == "register" {
 			continue
 		}
-		if text, err := readSome(sees, dir+"/"+e.Name()); err == nil && takes(text, file, head) {
+		if text, err := read(dir + "/" + e.Name()); err == nil && takes(text, file, head) {
 			return true
 		}
 	}
