@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -23,12 +24,8 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 		if wrong == "" {
 			continue
 		}
-		finding := Finding{
-			Level:    Problem,
-			Summary:  fact.Sayf("plugin %s of network \"%s\" %s: %s", a.Plugin, a.Network, place(a), wrong),
-			Evidence: append(shown(f, a), serving(f, a)...),
-			Remedy:   remedyForAgent(f, a),
-		}
+		finding := Problem.finding(fact.Sayf("plugin %s of network \"%s\" %s: %s", a.Plugin, a.Network, place(a), wrong),
+			append(shown(f, a), serving(f, a)...), remedyForAgent(f, a)...)
 		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 && len(waiting(f, a)) == 0 {
 			finding.Level = Warning
 		}
@@ -48,14 +45,12 @@ func starting(f *fact.Facts, a fact.Agent) *fact.Container {
 	if a.Reach != fact.Missing && a.Reach != fact.Refused {
 		return nil
 	}
-	all := containersOf(f, a)
-	i := slices.IndexFunc(all, func(c fact.Container) bool {
-		return c.State == "running" && c.Restarts < restartsMany && !c.Started.IsZero() && f.Now.Sub(c.Started) < servesIn
-	})
-	if i < 0 {
-		return nil
+	for _, c := range containersOf(f, a) {
+		if c.State == "running" && c.Restarts < restartsMany && !c.Started.IsZero() && f.Now.Sub(c.Started) < servesIn {
+			return &c
+		}
 	}
-	return &all[i]
+	return nil
 }
 
 func place(a fact.Agent) string {
@@ -106,11 +101,7 @@ func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 }
 
 func shown(f *fact.Facts, a fact.Agent) (said []string) {
-	first := a.From()
-	if a.Err != "" {
-		first = a.Err + "; " + a.From()
-	}
-	said = append(said, fact.Clean(first))
+	said = append(said, fact.Clean(strings.TrimPrefix(a.Err+"; "+a.From(), "; ")))
 	if a.Kind == fact.AsksUnix && a.Reach != fact.Missing && !a.Made.IsZero() {
 		said = append(said, fact.Sayf("the socket was made at %s", stamp(a.Made)))
 	}
@@ -143,7 +134,7 @@ func serving(f *fact.Facts, a fact.Agent) (said []string) {
 		said = append(said, lastLine(s.LastLine)...)
 	}
 	for _, c := range containersOf(f, a) {
-		said = append(said, fact.Sayf("container %s of pod %s/%s: ", c.Name, c.Namespace, c.Pod)+evidenceOf(c))
+		said = append(said, c.String()+": "+evidenceOf(c))
 		said = append(said, lastLine(c.LastLine)...)
 		if c.LineBefore != "" {
 			said = append(said, "the last log line before the restart: "+fact.Clean(c.LineBefore))
@@ -199,11 +190,8 @@ func processesOf(f *fact.Facts, a fact.Agent) (found []fact.Process) {
 func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	switch {
 	case a.Server != "":
-		return []string{
-			fact.Sayf("test the API server from this node: curl -k https://%s/livez; if that is the address of a Service, ",
-				a.Server) +
-				see(f, "start the service proxy", "service-proxies", "service-rules"),
-		}
+		return []string{fact.Sayf("test the API server from this node: curl -k https://%s/livez; if that is the address of "+
+			"a Service, ", a.Server) + see(f, "start the service proxy", "service-proxies", "service-rules")}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
 		return []string{fact.Sayf("thaw it: echo 0 > %s, or use the tool that froze it (docker unpause, a "+
 			"checkpoint)", text.Shell(a.Process.Group+"/cgroup.freeze"))}

@@ -19,12 +19,10 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				continue
 			}
 			if c.Verdict != "" {
-				found = append(found, Finding{
-					Level: Problem, Summary: fact.Sayf("%s hangs: %s", c.OfPod(), c.Verdict), Remedy: []string{c.Remedy()},
-				})
+				found = append(found, Problem.finding(fact.Sayf("%s hangs: %s", c.OfPod(), c.Verdict), nil, c.Remedy()))
 				continue
 			}
-			runs := fact.Sayf("%s (process %d) has run for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
+			runs := fact.Sayf("%s (process %d) has run for %s", c.Runs, int(c.PID), seconds(c.Running))
 			if c.Waits != "" {
 				runs += fact.Sayf(" and waits in kernel function %s (state %s)", c.Waits, c.State)
 			}
@@ -35,17 +33,13 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				runs += fact.Sayf("; it polls for %s", c.Polls)
 			}
 			lock := lockOf(f, int(c.PID))
-			found = append(found, Finding{
-				Level: Problem,
-				Summary: fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace,
-					c.Pod, seconds(c.Age)),
-				Evidence: append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs}, lock...),
-				Remedy: []string{
-					orLocks(lock, fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows whether it "+
-						"waits for an agent", int(c.PID))),
-					fact.Sayf("if nothing else helps: kill %d; the runtime then retries", int(c.PID)),
-				},
-			})
+			found = append(found, Problem.finding(
+				fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace, c.Pod,
+					seconds(c.Age)),
+				append([]string{fact.Sayf("plugin: %s, sandbox: %s", c.Plugin, c.ContainerID), runs}, lock...),
+				orLocks(lock, fact.Sayf("find what process %d waits for: cat /proc/%[1]d/stack; cniscope ps shows whether it "+
+					"waits for an agent", int(c.PID))),
+				fact.Sayf("if nothing else helps: kill %d; the runtime then retries", int(c.PID))))
 		}
 		return found, nil
 	}
@@ -57,12 +51,11 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		lock := lockOf(f, p.PID)
-		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
-			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lock...),
-			Remedy: []string{orLocks(lock, fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%d/stack; a "+
-				"running cniscope names the pod", p.PID, p.PID))},
-		})
+		found = append(found, Problem.finding(
+			fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
+			append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lock...),
+			orLocks(lock, fact.Sayf("find what the plugin waits for: cat /proc/%d/wchan /proc/%[1]d/stack; a running cniscope "+
+				"names the pod", p.PID))))
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return nil, f.Scope.Err
@@ -120,11 +113,9 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	if last.Network != "" {
 		calls = fact.Sayf("%s of network \"%s\"", calls, last.Network)
 	}
-	finding := Finding{
-		Level:   Warning,
-		Summary: fact.Sayf("%s failed in the last %d minutes, and none has succeeded since", calls, int(lately.Minutes())),
-		Remedy:  []string{"read their verdicts, and fix the causes: journalctl -u cniscope -e has one line for each call"},
-	}
+	finding := Warning.finding(
+		fact.Sayf("%s failed in the last %d minutes, and none has succeeded since", calls, int(lately.Minutes())), nil,
+		"read their verdicts, and fix the causes: journalctl -u cniscope -e has one line for each call")
 	if worked.After(last.Time) {
 		finding.Level = Note
 		finding.Summary = fact.Sayf("%s failed in the last %d minutes; a later one succeeded", calls, int(lately.Minutes()))
@@ -145,16 +136,13 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 		if len(l.Waiters) == 0 {
 			continue
 		}
-		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("%s holds %s, and other processes wait for it", l.Holder, l.File),
-			Evidence: []string{
-				fact.Sayf("/proc/locks has listed the same holder and waiters for at least %s",
-					l.Since.Round(time.Millisecond).String()),
+		found = append(found, Warning.finding(
+			fact.Sayf("%s holds %s, and other processes wait for it", l.Holder, l.File),
+			[]string{
+				fact.Sayf("/proc/locks has listed the same holder and waiters for at least %s", l.Since.Round(time.Millisecond)),
 				"waiting: " + fact.List(l.Waiters),
 			},
-			Remedy: []string{fact.Sayf("find what the holder does: cat /proc/%d/wchan /proc/%d/stack; if it hangs: kill %d",
-				l.PID, l.PID, l.PID)},
-		})
+			fact.Sayf("find what the holder does: cat /proc/%d/wchan /proc/%[1]d/stack; if it hangs: kill %[1]d", l.PID)))
 	}
 	return found, nil
 }

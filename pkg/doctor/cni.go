@@ -19,25 +19,16 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	d := f.Folder.Value
 	switch {
 	case d.Missing:
-		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("the CNI directory %s does not exist", d.Dir),
-			Evidence: append(unwatched(f), loadError(f)...),
-			Remedy:   folderAgain(r),
-		}}, nil
+		return []Finding{Problem.finding(fact.Sayf("the CNI directory %s does not exist", d.Dir),
+			append(unwatched(f), loadError(f)...), folderAgain(r)...)}, nil
 	case d.Blocking != "":
-		return []Finding{{
-			Level:    Problem,
-			Summary:  fact.Sayf("the first CNI configuration, %s, %s, so containerd loads no network", d.Blocking, invalid(d)),
-			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
-			Remedy:   renamed(d),
-		}}, nil
+		return []Finding{Problem.finding(
+			fact.Sayf("the first CNI configuration, %s, %s, so containerd loads no network", d.Blocking, invalid(d)),
+			slices.Concat(fact.Each(d.Problems, fact.Clean), order(f), loadError(f)), renamed(d)...)}, nil
 	case len(d.Networks) == 0:
 		_, remedy := nobodyWrote(f)
-		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("%s contains no CNI configuration", d.Dir),
-			Evidence: append(empty(f), loadError(f)...),
-			Remedy:   remedy,
-		}}, nil
+		return []Finding{Problem.finding(fact.Sayf("%s contains no CNI configuration", d.Dir),
+			append(empty(f), loadError(f)...), remedy...)}, nil
 	case len(d.Problems) == 0:
 		return nil, nil
 	}
@@ -45,10 +36,8 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Err == nil && r.Containerd() && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
 		level = Problem
 	}
-	return []Finding{{
-		Level: level, Summary: fact.Sayf("%s has a file that is not a valid CNI configuration", d.Dir),
-		Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
-	}}, nil
+	return []Finding{level.finding(fact.Sayf("%s has a file that is not a valid CNI configuration", d.Dir),
+		append(fact.Each(d.Problems, fact.Clean), loadError(f)...), "correct or remove it")}, nil
 }
 
 func renamed(d fact.Folder) (remedy []string) {
@@ -96,13 +85,6 @@ func unwatched(f *fact.Facts) []string {
 	return []string{fact.Sayf("%s reads it; the path comes from %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
 
-func problems(d fact.Folder) (said []string) {
-	for _, p := range d.Problems {
-		said = append(said, fact.Clean(p))
-	}
-	return said
-}
-
 func empty(f *fact.Facts) (said []string) {
 	d := f.Folder.Value
 	if len(d.Elsewhere) > 0 {
@@ -112,23 +94,16 @@ func empty(f *fact.Facts) (said []string) {
 	if len(d.Other) == 0 {
 		return append(said, "it is empty")
 	}
-	var names []string
-	for _, name := range d.Other {
-		names = append(names, strconv.Quote(name))
-	}
 	return append(said, fact.Sayf("%s reads only .conf, .conflist and .json files, so it ignores ",
-		f.Runtime.Value.Called())+fact.List(names))
+		f.Runtime.Value.Called())+fact.List(fact.Each(d.Other, strconv.Quote)))
 }
 
 func order(f *fact.Facts) []string {
 	d := f.Folder.Value
-	var files []string
-	for _, n := range d.Networks {
-		files = append(files, n.File+" (network "+n.Name+")")
-	}
-	if len(files) == 0 {
+	if len(d.Networks) == 0 {
 		return nil
 	}
+	files := fact.Each(d.Networks, func(n event.Network) string { return n.File + " (network " + n.Name + ")" })
 	return []string{"later files, also not loaded: " + fact.List(files)}
 }
 
@@ -147,11 +122,9 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		says, remedy := judge.Unstartable(*b.Wrong)
-		finding := Finding{
-			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
-			Evidence: []string{fact.Sayf("network \"%s\" needs it", b.Network), fact.Clean(says)},
-			Remedy:   []string{cmp.Or(fact.Clean(remedy), remedyFor(f, b.Name))},
-		}
+		finding := Problem.finding(fact.Sayf("the CNI plugin %s cannot be run", b.Name),
+			[]string{fact.Sayf("network \"%s\" needs it", b.Network), fact.Clean(says)},
+			cmp.Or(fact.Clean(remedy), remedyFor(f, b.Name)))
 		for _, a := range f.Held.Value.Stopped {
 			if a.Network == b.Network {
 				finding.Evidence = append(finding.Evidence, fact.Sayf("sandbox %s (pod %s) cannot be removed without it",
@@ -186,27 +159,22 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		return nil, noNetwork
 	}
 	for _, n := range winners {
-		v := n.CNIVersion
-		if v == "" {
-			v = "0.1.0" // the specification's word for none
-		}
+		v := cmp.Or(n.CNIVersion, "0.1.0") // the specification's word for none
 		known := version.All.SupportedVersions()
 		// containerd 1.7 has libcni 1.1, which ends at 1.0.0.
-		if f.Runtime.Value.Containerd() && strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
+		if f.Runtime.Value.Containerd1() {
 			known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "1.1.0" })
 		}
 		if slices.Contains(known, v) {
 			continue
 		}
-		found = append(found, Finding{
-			Level:   Problem,
-			Summary: fact.Sayf("%s does not support the cniVersion of network \"%s\"", f.Runtime.Value.Called(), n.Name),
-			Evidence: []string{
+		found = append(found, Problem.finding(
+			fact.Sayf("%s does not support the cniVersion of network \"%s\"", f.Runtime.Value.Called(), n.Name),
+			[]string{
 				fact.Sayf("%s: cniVersion %s", n.File, v),
 				fact.Sayf("%s supports %s", f.Runtime.Value.String(), strings.Join(known, ", ")),
 			},
-			Remedy: []string{fact.Sayf("set cniVersion in %s to a supported version, usually 1.0.0", n.File)},
-		})
+			fact.Sayf("set cniVersion in %s to a supported version, usually 1.0.0", n.File)))
 	}
 	return found, nil
 }
@@ -236,17 +204,14 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 		level = Problem
 	}
 	dir := f.Folder.Value.Dir
-	return []Finding{{
-		Level: level, Summary: fact.Sayf("containerd has loaded an older CNI configuration than %s contains", dir),
-		Evidence: append([]string{
+	return []Finding{level.finding(fact.Sayf("containerd has loaded an older CNI configuration than %s contains", dir),
+		append([]string{
 			"the directory contains: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
 		}, loadError(f)...),
-		Remedy: []string{
-			fact.Sayf("create and remove a file, so that containerd reads the directory again: touch %s/.reload && "+
-				"rm %s/.reload", dir, dir),
-			"make the CNI's installer write its file in that directory: containerd overlooks a file that is moved there",
-		},
-	}}, nil
+		fact.Sayf("create and remove a file, so that containerd reads the directory again: touch %s/.reload && "+
+			"rm %[1]s/.reload", dir),
+		"make the CNI's installer write its file in that directory: containerd overlooks a file that is moved there",
+	)}, nil
 }
 
 func differs(file event.Network, has fact.Loaded, digest string) bool {
@@ -300,24 +265,16 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	if f.Processes.Err == nil && f.Containers.Err == nil {
 		for _, n := range ignored {
 			owner, ok := fact.OwnerOf(n)
-			if !ok || uses(used, owner) {
-				continue
-			}
-			if by := runs(owner, f); by != "" {
-				return []Finding{{
-					Level:    Warning,
-					Summary:  fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
-					Evidence: append(evidence, by),
-					Remedy: []string{fact.Sayf("if this cluster uses %s, move the other file away: mv %s /root/",
-						owner.Name, text.Shell(d.Dir+"/"+used[0].File))},
-				}}, nil
+			if by := runs(owner, f); ok && by != "" && !slices.ContainsFunc(used, owner.Owns) {
+				return []Finding{Warning.finding(
+					fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
+					append(evidence, by), fact.Sayf("if this cluster uses %s, move the other file away: mv %s /root/", owner.Name,
+						text.Shell(d.Dir+"/"+used[0].File)))}, nil
 			}
 		}
 	}
-	return []Finding{{
-		Level: Note, Summary: fact.Sayf("%s contains networks that the runtime ignores", d.Dir),
-		Evidence: evidence, Remedy: []string{"remove the ignored files, or the first file if its network is wrong"},
-	}}, nil
+	return []Finding{Note.finding(fact.Sayf("%s contains networks that the runtime ignores", d.Dir), evidence,
+		"remove the ignored files, or the first file if its network is wrong")}, nil
 }
 
 func which(c fact.CRI) string {
@@ -325,10 +282,6 @@ func which(c fact.CRI) string {
 		return fact.Sayf("its default network, %s", c.Default)
 	}
 	return fact.Sayf("the first %d", c.MaxConf)
-}
-
-func uses(networks []event.Network, o fact.CNI) bool {
-	return slices.ContainsFunc(networks, o.Owns)
 }
 
 func runs(c fact.CNI, f *fact.Facts) string {
@@ -340,7 +293,7 @@ func runs(c fact.CNI, f *fact.Facts) string {
 	for _, k := range f.Containers.Value {
 		if k.SandboxReady && (slices.Contains(c.Agents, k.Name) ||
 			slices.Contains(c.Agents, strings.TrimPrefix(k.Name, "install-"))) {
-			return fact.Sayf("container %s of pod %s/%s is %s", k.Name, k.Namespace, k.Pod, k.State)
+			return k.String() + " is " + k.State
 		}
 	}
 	return ""
@@ -358,7 +311,7 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 	}
 	var found []Finding
 	for _, c := range fact.CNIs() {
-		if uses(used, c) || runs(c, f) != "" {
+		if slices.ContainsFunc(used, c.Owns) || runs(c, f) != "" {
 			continue
 		}
 		var evidence []string
@@ -382,11 +335,8 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 		if len(evidence) == 0 {
 			continue
 		}
-		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("%s does not run here, but left interfaces or chains", c.Name),
-			Evidence: append(fact.Cap(evidence), "used: "+describe(used)),
-			Remedy:   []string{c.Remedy},
-		})
+		found = append(found, Warning.finding(fact.Sayf("%s does not run here, but left interfaces or chains", c.Name),
+			append(fact.Cap(evidence), "used: "+describe(used)), c.Remedy))
 	}
 	return found, f.Chains.Err
 }

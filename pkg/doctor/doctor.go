@@ -46,12 +46,16 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	return report
 }
 
-// PluginDirs returns the runtime's process, its plugins' directories, and whether it runs loopback, if it answers.
-func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string, loopback bool) {
+func within(ctx context.Context, o Options, look func(context.Context, Options) *fact.Facts) *fact.Facts {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	f := gather.Readiness(ctx, o)
+	return look(ctx, o)
+}
+
+// PluginDirs returns the runtime's process, its plugins' directories, and whether it runs loopback, if it answers.
+func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string, loopback bool) {
+	f := within(ctx, o, gather.Readiness)
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs, f.CRI.Value.NeedsLoopback
 }
 

@@ -109,21 +109,18 @@ func unbridged(f *fact.Facts) []Finding {
 		return nil
 	}
 	why = slices.Compact(why)
-	return []Finding{{
-		Level: Warning,
-		Summary: "a pod may get no answer from a Service whose endpoint is on the pod's own bridge: " +
-			strings.Join(why, ", "),
-		Evidence: append(why, "kube-proxy's rules do not see an answer inside the bridge, so it keeps the endpoint's "+
-			"address, unless kube-proxy runs with masqueradeAll"),
-		Remedy: []string{"modprobe br_netfilter && sysctl -w " + strings.Join(set, " ") + "; to keep this after a " +
-			"restart, set both in /etc/modules-load.d and /etc/sysctl.d"},
-	}}
+	return []Finding{Warning.finding(
+		"a pod may get no answer from a Service whose endpoint is on the pod's own bridge: "+strings.Join(why, ", "),
+		append(why, "kube-proxy's rules do not see an answer inside the bridge, so it keeps the endpoint's address, unless "+
+			"kube-proxy runs with masqueradeAll"),
+		"modprobe br_netfilter && sysctl -w "+strings.Join(set, " ")+"; to keep this after a restart, set both in "+
+			"/etc/modules-load.d and /etc/sysctl.d")}
 }
 
 // drops reports an obstacle. A chain with rules is a note: the CNI may accept its pods, as beside Docker.
 func drops(o event.Obstacle) Finding {
 	says, remedy := judge.Obstacle(o)
-	finding := Finding{Level: Problem, Summary: fact.Sayf("%s", says), Remedy: []string{remedy}}
+	finding := Problem.finding(fact.Clean(says), nil, remedy)
 	switch {
 	case o.Kind == event.ObstacleSwitch:
 		finding.Summary = "the node does not forward packets of pods: " + finding.Summary
@@ -180,10 +177,8 @@ func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {
 			if !known {
 				i = len(found)
 				at[o.Kind] = i
-				found = append(found, Finding{
-					Level: Problem, Remedy: []string{remedy},
-					Summary: fact.Sayf("pod %s has lost a part of its network: %s", podOf(g.Attachment), says),
-				})
+				found = append(found, Problem.finding(
+					fact.Sayf("pod %s has lost a part of its network: %s", podOf(g.Attachment), says), nil, remedy))
 			}
 			found[i].Evidence = append(found[i].Evidence, fact.Sayf("pod %s, sandbox %s: %s", podOf(g.Attachment),
 				g.ContainerID, says))

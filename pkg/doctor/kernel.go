@@ -2,69 +2,57 @@ package doctor
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
+	k := f.Kernel.Value
 	found, err := kernelAllows(f)
-	if n := f.Scope.Value.Node.Missed; err == nil && f.Scope.Err == nil && n > 0 {
-		found = append(found, Finding{
-			Level: Note,
-			Summary: fact.Sayf("the kernel skipped BPF programs of the running cniscope %d times, so traces lack system "+
-				"calls of plugins", n),
-			Evidence: []string{"the kernel does not run a program while that program runs on the same CPU (it was preempted " +
-				"or interrupted)"},
-			Remedy: []string{"the metric cniscope_bpf_program_missed_total counts them by program"},
-		})
+	if err != nil {
+		return found, err
 	}
-	if k := f.Kernel.Value; err == nil && k.Functions != "" && k.BTF == "" && k.Lockdown != "confidentiality" {
-		found = append(found, Finding{
-			Level:    Note,
-			Summary:  "system-call tracing is used: during a CNI call each system call of the node lasts about 80 ns longer",
-			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.Functions)},
-			Remedy:   []string{"use Linux 6.12 or later, which slows down almost no other process (docs/kernels.md, Two ways)"},
-		})
+	if n := f.Scope.Value.Node.Missed; f.Scope.Err == nil && n > 0 {
+		found = append(found, Note.finding(
+			fact.Sayf("the kernel skipped BPF programs of the running cniscope %d times, so traces lack system calls of "+
+				"plugins", n),
+			[]string{"the kernel does not run a program while that program runs on the same CPU (it was preempted or " +
+				"interrupted)"},
+			"the metric cniscope_bpf_program_missed_total counts them by program"))
 	}
-	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
-		found = append(found, Finding{
-			Level: Note,
-			Summary: "cniscope cannot check whether it runs in the node's namespaces; if it runs outside the " +
-				"node's namespaces, it treats every plugin as untrusted",
-			Evidence: []string{k.First},
-			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
-		})
+	if k.Functions != "" && k.BTF == "" && k.Lockdown != "confidentiality" {
+		found = append(found, Note.finding(
+			"system-call tracing is used: during a CNI call each system call of the node lasts about 80 ns longer",
+			[]string{fact.Sayf("Linux %s: %s", k.Release, k.Functions)},
+			"use Linux 6.12 or later, which slows down almost no other process (docs/kernels.md, Two ways)"))
 	}
-	return found, err
+	if k.First != "" && len(k.Lacking) == 0 {
+		found = append(found, Note.finding(
+			"cniscope cannot check whether it runs in the node's namespaces; if it runs outside the node's namespaces, it "+
+				"treats every plugin as untrusted",
+			[]string{k.First}, "run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"))
+	}
+	return found, nil
 }
 
 func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	k := f.Kernel.Value
 	found := append(refuses(k), lacks(k)...)
 	if k.Lockdown == "confidentiality" {
-		found = append(found, Finding{
-			Level: Warning,
-			Summary: "kernel lockdown hides kernel memory from BPF programs, so cniscope traces plugins and commands, but " +
-				"not their system calls",
-			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
-			Remedy:   []string{"boot with lockdown=integrity"},
-		})
+		found = append(found, Warning.finding(
+			"kernel lockdown hides kernel memory from BPF programs, so cniscope traces plugins and commands, but not their "+
+				"system calls",
+			[]string{"/sys/kernel/security/lockdown: confidentiality"}, "boot with lockdown=integrity"))
 	}
-	if runs, known := observes(f); known {
+	if runs := f.Scope.Value.Node.Probe; f.Scope.Err == nil && runs != "" {
 		for i := range found {
 			found[i].Evidence = append(found[i].Evidence, "the running cniscope: "+runs)
 		}
 		if len(found) == 0 && runs != "attached" {
-			found = append(found, Finding{
-				Level: Warning, Summary: "the running cniscope does not trace everything: " + runs,
-				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
-				Remedy: []string{
-					"read its log (feature unavailable)",
-					`nothing, if you set [probe] source to "connector" on purpose`,
-				},
-			})
+			found = append(found, Warning.finding("the running cniscope does not trace everything: "+runs,
+				[]string{fact.Sayf("Linux %s", k.Release)},
+				"read its log (feature unavailable)", `nothing, if you set [probe] source to "connector" on purpose`))
 		}
 		return found, nil
 	}
@@ -76,11 +64,6 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 		return nil, errors.New(why + "; run doctor as root")
 	}
 	return found, nil
-}
-
-func observes(f *fact.Facts) (how string, known bool) {
-	how = f.Scope.Value.Node.Probe
-	return how, f.Scope.Err == nil && how != ""
 }
 
 func refuses(k fact.Kernel) []Finding {
@@ -118,13 +101,12 @@ func refuses(k fact.Kernel) []Finding {
 }
 
 func lacks(k fact.Kernel) (found []Finding) {
-	missing := slices.DeleteFunc(slices.Clone(k.Features), func(f fact.Feature) bool { return f.There || f.Needed })
-	for _, feature := range missing {
-		found = append(found, Finding{
-			Level: Note, Summary: strings.TrimSuffix(fact.Sayf("the kernel lacks %s: %s", feature.Name, feature.For), ": "),
-			Evidence: []string{fact.Sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
-			Remedy:   []string{"use a later kernel"},
-		})
+	for _, feature := range k.Features {
+		if !feature.There && !feature.Needed {
+			found = append(found, Note.finding(
+				strings.TrimSuffix(fact.Sayf("the kernel lacks %s: %s", feature.Name, feature.For), ": "),
+				[]string{fact.Sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)}, "use a later kernel"))
+		}
 	}
 	return found
 }

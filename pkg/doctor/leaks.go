@@ -16,10 +16,7 @@ import (
 
 // Held finds what sandboxes hold, which of them exist, and the plugins' directories.
 func Held(ctx context.Context, o fact.Options) (l leak.Look, stuck Stuck, binDirs []string, err error) {
-	o = withDefaults(o)
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	f := gather.Held(ctx, o)
+	f := within(ctx, o, gather.Held)
 	return f.Held.Value, stuckOf(f), binsOf(f), f.Held.Err
 }
 
@@ -75,24 +72,18 @@ func (s Stuck) Remedy() (commands []string) {
 
 func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 	if s := stuckOf(f); s.Says() != "" {
-		found = append(found, Finding{Level: Problem, Summary: s.Says(), Evidence: s.evidence(), Remedy: s.Remedy()})
+		found = append(found, Problem.finding(s.Says(), s.evidence(), s.Remedy()...))
 	}
 	l := heldBy(f)
-	old := strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.")
-	if len(l.Damaged) > 0 && f.Runtime.Value.Containerd() && old {
+	if len(l.Damaged) > 0 && f.Runtime.Value.Containerd1() {
 		found = append(found, damaged(l))
 	}
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
 	if len(leaked) == 0 {
 		return found, nil
 	}
-	oldest := leaked[0]
-	finding := Finding{
-		Level: Warning,
-		Summary: fact.Sayf("%s without a sandbox (DEL missing or failed), up to %s old",
-			text.Count(len(leaked), "network attachment"),
-			age(l.Time.Sub(oldest.Since))),
-	}
+	finding := Warning.finding(fact.Sayf("%s without a sandbox (DEL missing or failed), up to %s old",
+		text.Count(len(leaked), "network attachment"), age(l.Time.Sub(leaked[0].Since))), nil)
 	var files []string
 	for _, a := range leaked {
 		finding.Evidence = append(finding.Evidence, saysAttachment(l, a))
@@ -114,28 +105,16 @@ func networksAreGivenBack(f *fact.Facts) (found []Finding, err error) {
 }
 
 func damaged(l leak.Look) Finding {
-	finding := Finding{
-		Level: Problem,
-		Summary: fact.Sayf("libcni's cached result of %s is empty or cut off, so containerd 1 cannot stop the "+
-			"sandbox", text.Count(len(l.Damaged), "network attachment")),
-	}
-	var files []string
-	for _, d := range l.Damaged {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, of sandbox %s, written %s ago", d.File, d.ContainerID,
-			age(l.Time.Sub(d.Since))))
-		files = append(files, d.File)
-	}
-	finding.Evidence = fact.Cap(finding.Evidence)
-	finding.Remedy = []string{"rm " + strings.Join(files[:min(len(files), fact.Listed)], " ")}
-	return finding
+	files := fact.Each(l.Damaged, func(a leak.Attachment) string { return a.File })
+	return Problem.finding(fact.Sayf("libcni's cached result of %s is empty or cut off, so containerd 1 cannot stop the "+
+		"sandbox", text.Count(len(l.Damaged), "network attachment")),
+		fact.Cap(fact.Each(l.Damaged, func(a leak.Attachment) string {
+			return fact.Sayf("%s, of sandbox %s, written %s ago", a.File, a.ContainerID, age(l.Time.Sub(a.Since)))
+		})), "rm "+strings.Join(files[:min(len(files), fact.Listed)], " "))
 }
 
-func binsOf(f *fact.Facts) (dirs []string) {
-	for _, dir := range f.CRI.Value.BinDirs {
-		if leak.Plain(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
+func binsOf(f *fact.Facts) []string {
+	dirs := slices.DeleteFunc(slices.Clone(f.CRI.Value.BinDirs), func(dir string) bool { return !leak.Plain(dir) })
 	if len(dirs) == 0 {
 		return []string{"/opt/cni/bin"}
 	}
@@ -163,12 +142,10 @@ func saysAttachment(l leak.Look, a leak.Attachment) string {
 	return line
 }
 
-func (s Stuck) evidence() (said []string) {
-	for _, a := range s.Attachments {
-		said = append(said, fact.Sayf("sandbox %s of pod %s: libcni's cache of its ADD is %s", a.ContainerID, podOf(a),
-			a.File))
-	}
-	return fact.Cap(said)
+func (s Stuck) evidence() []string {
+	return fact.Cap(fact.Each(s.Attachments, func(a leak.Attachment) string {
+		return fact.Sayf("sandbox %s of pod %s: libcni's cache of its ADD is %s", a.ContainerID, podOf(a), a.File)
+	}))
 }
 
 func networkOf(name string) string {
@@ -206,12 +183,10 @@ const removed = 32
 
 func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
-	finding := Finding{
-		Level: Warning,
-		Summary: fact.Sayf("removed sandboxes have held %d of %s of network \"%s\" (host-local) for up to %s", len(leaked),
-			text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
-			age(l.Time.Sub(leaked[0].Since))),
-	}
+	finding := Warning.finding(fact.Sayf(
+		"removed sandboxes have held %d of %s of network \"%s\" (host-local) for up to %s",
+		len(leaked), text.Count(max(l.Total[network], len(leaked)), "address", "addresses"), network,
+		age(l.Time.Sub(leaked[0].Since))), nil)
 	var files, cached []string
 	old := 0
 	for _, one := range leaked {
@@ -242,8 +217,8 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			"frees the address", fact.List(cached)))
 	}
 	if len(files) > 0 {
-		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,
-			" ")+" # frees the addresses: host-local has no other record of them")
+		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files, " ")+
+			" # frees the addresses: host-local has no other record of them")
 	}
 	return finding
 }

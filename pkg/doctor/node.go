@@ -14,15 +14,12 @@ import (
 
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
-		return []Finding{{
-			Level:   Warning,
-			Summary: "the clock is not synchronized: times of different nodes do not match, and certificates may seem invalid",
-			Evidence: []string{
-				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
-				"the clock shows " + f.Now.UTC().Format(time.RFC3339),
-			},
-			Remedy: []string{"systemctl enable --now chrony (or systemd-timesyncd); then check with timedatectl"},
-		}}, nil
+		return []Finding{Warning.finding(
+			"the clock is not synchronized: times of different nodes do not match, and certificates may seem invalid",
+			[]string{
+				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond)),
+				"the clock shows " + stamp(f.Now),
+			}, "systemctl enable --now chrony (or systemd-timesyncd); then check with timedatectl")}, nil
 	}
 	return nil, nil
 }
@@ -39,13 +36,9 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	if h.Err != "" {
 		said = fact.Sayf("GET http://%s/healthz: %s", h.Address, h.Err)
 	}
-	return []Finding{{
-		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},
-		Remedy: []string{
-			"systemctl status kubelet; journalctl -u kubelet -e",
-			"if kubelet serves healthz at another address, run doctor with --kubelet HOST:PORT",
-		},
-	}}, nil
+	return []Finding{Problem.finding("kubelet is not healthy", []string{said},
+		"systemctl status kubelet; journalctl -u kubelet -e",
+		"if kubelet serves healthz at another address, run doctor with --kubelet HOST:PORT")}, nil
 }
 
 func namesResolve(f *fact.Facts) ([]Finding, error) {
@@ -68,10 +61,8 @@ func namesResolve(f *fact.Facts) ([]Finding, error) {
 			"read the server's log: kubectl -n kube-system logs -l k8s-app=kube-dns --tail=100",
 		}
 	}
-	return []Finding{{
-		Level: Warning, Summary: fact.Sayf("the cluster's DNS at %s does not resolve %s", d.Server, d.Name),
-		Evidence: []string{said + d.Err + d.Said}, Remedy: remedy,
-	}}, nil
+	return []Finding{Warning.finding(fact.Sayf("the cluster's DNS at %s does not resolve %s", d.Server, d.Name),
+		[]string{said + d.Err + d.Said}, remedy...)}, nil
 }
 
 func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
@@ -85,11 +76,8 @@ func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if unreachable(f.Sent.Err) {
 		summary = "nothing answers at the OTLP endpoint %s"
 	}
-	return []Finding{{
-		Level: Warning, Summary: fact.Sayf(summary, f.Options.Endpoint),
-		Evidence: []string{fact.Sayf("doctor sent a test span: %s", f.Sent.Err)},
-		Remedy:   []string{remedyForEndpoint(f.Sent.Err)},
-	}}, nil
+	return []Finding{Warning.finding(fact.Sayf(summary, f.Options.Endpoint),
+		[]string{fact.Sayf("doctor sent a test span: %s", f.Sent.Err)}, remedyForEndpoint(f.Sent.Err))}, nil
 }
 
 func unreachable(err error) bool {

@@ -24,16 +24,12 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 			return
 		}
 		own[pod.String()+what] = true
-		found = append(found, Finding{
-			Level:    Warning,
-			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
-			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
-			Remedy: []string{
-				"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr; in a new cluster: " +
-					"kubeadm init --pod-network-cidr",
-				"then recreate the pods; until then they keep their addresses",
-			},
-		})
+		found = append(found, Warning.finding(
+			fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod, prefix),
+			[]string{fact.Sayf("%s comes from %s", pod, pod.from), what},
+			"set another pod subnet in the CNI's pool and the controller manager's --cluster-cidr; in a new cluster: "+
+				"kubeadm init --pod-network-cidr",
+			"then recreate the pods; until then they keep their addresses"))
 	}
 	for _, pod := range pods {
 		for _, l := range f.Network.Value.Links {

@@ -26,13 +26,9 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 		if wrong == "" {
 			continue
 		}
-		finding := Finding{
-			Level:    Problem,
-			Summary:  fact.Sayf("container %s of pod %s/%s %s", c.Name, c.Namespace, c.Pod, wrong),
-			Evidence: []string{"CRI state: " + evidenceOf(c)},
-			Remedy:   []string{fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
-		}
-		finding.Evidence = append(finding.Evidence, lastLine(c.LastLine)...)
+		finding := Problem.finding(c.String()+" "+wrong,
+			append([]string{"CRI state: " + evidenceOf(c)}, lastLine(c.LastLine)...),
+			fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name))
 		if known := judge.KnownRemedy(c.Name, c.LastLine); known != "" {
 			finding.Remedy = append([]string{known}, finding.Remedy...)
 		}
@@ -66,8 +62,7 @@ func troubleOf(c fact.Container, now time.Time) string {
 		return ""
 	}
 	if c.Restarts >= restartsMany && now.Sub(c.Started) < restartsLately {
-		return fact.Sayf("has restarted %d times, the last time %s ago", c.Restarts,
-			now.Sub(c.Started).Round(time.Second).String())
+		return fact.Sayf("has restarted %d times, the last time %s ago", c.Restarts, seconds(now.Sub(c.Started)))
 	}
 	return ""
 }

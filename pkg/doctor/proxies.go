@@ -22,28 +22,25 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	case len(on) == 0:
 		return socketsOnly(f, proxy), onErr
 	}
-	return []Finding{{
-		Level:    Warning,
-		Summary:  "two service proxies: kube-proxy runs, and Cilium's replacement for it is on",
-		Evidence: append(proxy, on...),
-		Remedy: append([]string{
+	return []Finding{Warning.finding("two service proxies: kube-proxy runs, and Cilium's replacement for it is on",
+		append(proxy, on...), append([]string{
 			"keep kube-proxy: cilium config set kube-proxy-replacement false",
 			"or remove kube-proxy; in a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
 			"in this cluster: set k8sServiceHost and k8sServicePort in Cilium's Helm values to the API server's own address",
 			"then delete kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
 				"kubectl -n kube-system delete configmap kube-proxy",
 			"then remove kube-proxy's rules on each node, with one of these commands",
-		}, removeRules()...),
-	}}, nil
+		}, removeRules()...)...)}, nil
 }
+
+// hasProxy reports whether a program contains kube-proxy.
+func hasProxy(p fact.Process) bool { return p.Name == "k3s" || p.Name == "kubelite" }
 
 var ofHTTPS = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+):443\b`)
 
 func unserved(f *fact.Facts) []Finding {
 	dns, err := netip.ParseAddr(f.DNS.Value.Server)
-	if err != nil || f.LB.Value.Services > 0 || slices.ContainsFunc(f.Processes.Value, func(p fact.Process) bool {
-		return p.Name == "k3s" || p.Name == "kubelite"
-	}) {
+	if err != nil || f.LB.Value.Services > 0 || slices.ContainsFunc(f.Processes.Value, hasProxy) {
 		return nil
 	}
 	for _, c := range f.Containers.Value {
@@ -56,17 +53,15 @@ func unserved(f *fact.Facts) []Finding {
 			if err != nil || !netip.PrefixFrom(dns, 16).Masked().Contains(address) {
 				continue
 			}
-			return []Finding{{
-				Level: Problem,
-				Summary: fact.Sayf("no service proxy runs here, and %s of pod %s/%s asks the API server at the Service address %s",
+			return []Finding{Problem.finding(
+				fact.Sayf("no service proxy runs here, and %s of pod %s/%s asks the API server at the Service address %s",
 					c.Name, c.Namespace, c.Pod, named[0]),
-				Evidence: []string{
+				[]string{
 					"its log line: " + fact.Clean(line),
 					address.String() + " is a Service address, like the cluster's DNS " + dns.String(),
 				},
-				Remedy: []string{"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and " +
-					"k8sServicePort in Cilium's Helm values to the API server's own address"},
-			}}
+				"start kube-proxy on this node again; or, if Cilium replaces it, set k8sServiceHost and k8sServicePort in "+
+					"Cilium's Helm values to the API server's own address")}
 		}
 	}
 	return nil
@@ -91,8 +86,7 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	}
 	for _, c := range f.Containers.Value {
 		if c.Proxy && c.SandboxReady {
-			evidence = append(evidence, fact.Sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State,
-				text.Count(c.Restarts, "restart")))
+			evidence = append(evidence, c.String()+" is "+c.State+", "+text.Count(c.Restarts, "restart"))
 		}
 	}
 	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
@@ -105,13 +99,10 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	if len(lb.Socket) == 0 || lb.Services == 0 {
 		return nil
 	}
-	return []Finding{{
-		Level:    Note,
-		Summary:  "Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
-		Evidence: append(proxy, inSockets(lb)),
-		Remedy: []string{"nothing, if local redirect policies need bpf-lb-sock=true; otherwise check " +
-			"kube-proxy-replacement: cilium config view"},
-	}}
+	return []Finding{Note.finding(
+		"Cilium's socket load balancing runs beside kube-proxy; its kube-proxy replacement seems to be off",
+		append(proxy, inSockets(lb)), "nothing, if local redirect policies need bpf-lb-sock=true; otherwise check "+
+			"kube-proxy-replacement: cilium config view")}
 }
 
 // replacementOn is evidence that Cilium replaces kube-proxy: programs and node ports, or options. Without the
@@ -134,8 +125,7 @@ func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	for _, c := range f.Containers.Value {
 		for _, s := range c.Settings {
 			if c.SandboxReady && s.Replaces() {
-				evidence = append(evidence, fact.Sayf("container %s of pod %s/%s: %s=%s (%s)", c.Name, c.Namespace, c.Pod,
-					s.Key, s.Value, s.From))
+				evidence = append(evidence, c.String()+fact.Sayf(": %s=%s (%s)", s.Key, s.Value, s.From))
 			}
 		}
 	}
@@ -147,11 +137,9 @@ func inSockets(lb fact.LB) string {
 }
 
 func attached(programs []fact.Attached) string {
-	var said []string
-	for _, p := range programs {
-		said = append(said, "program "+p.Program+" is attached to "+p.To)
-	}
-	return fact.List(said)
+	return fact.List(fact.Each(programs, func(p fact.Attached) string {
+		return "program " + p.Program + " is attached to " + p.To
+	}))
 }
 
 func filled(lb fact.LB) string {
@@ -164,30 +152,23 @@ func filled(lb fact.LB) string {
 
 func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	byTable := map[string][]string{}
-	ipvs := false
+	ipvs := slices.ContainsFunc(f.Network.Value.Links, func(l fact.Link) bool { return l.Name == "kube-ipvs0" })
 	for _, c := range f.Chains.Value {
 		if ofKubeProxy(c) {
 			table := c.Backend + " " + c.Family + " " + c.Table
 			byTable[table] = append(byTable[table], c.Name)
 		}
 	}
-	for _, l := range f.Network.Value.Links {
-		ipvs = ipvs || l.Name == "kube-ipvs0"
-	}
 	if len(byTable) == 0 && !ipvs {
 		return nil, nil
 	}
-	proxy, err := liveProxy(f)
-	if len(proxy) > 0 {
+	switch proxy, err := liveProxy(f); {
+	case len(proxy) > 0:
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
-	}
-	for _, p := range f.Processes.Value {
-		if p.HostNet && (p.Name == "k3s" || p.Name == "kubelite") { // they contain kube-proxy
-			return nil, nil
-		}
+	case slices.ContainsFunc(f.Processes.Value, func(p fact.Process) bool { return p.HostNet && hasProxy(p) }):
+		return nil, nil
 	}
 	var evidence []string
 	for table, chains := range byTable {
@@ -199,11 +180,9 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	if ipvs {
 		evidence = append(evidence, "the interface kube-ipvs0")
 	}
-	return []Finding{{
-		Level: Warning, Summary: "kube-proxy is gone, but its rules remain and send packets for Services to old endpoints",
-		Evidence: append(evidence, "kube-proxy runs neither as a process nor in a container"),
-		Remedy:   removeRules(),
-	}}, nil
+	return []Finding{Warning.finding(
+		"kube-proxy is gone, but its rules remain and send packets for Services to old endpoints",
+		append(evidence, "kube-proxy runs neither as a process nor in a container"), removeRules()...)}, nil
 }
 
 // ofKubeProxy excludes kubelet's own chains (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28

@@ -19,10 +19,8 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if see(f, "", "cni-folder") == "" {
 		said = append(said, loadError(f)...)
 	}
-	return []Finding{{
-		Level: Problem, Summary: "the node's network is not ready: " + step, Evidence: append(said, writersSay(f)...),
-		Remedy: remedy,
-	}}, nil
+	return []Finding{Problem.finding("the node's network is not ready: "+step, append(said, writersSay(f)...),
+		remedy...)}, nil
 }
 
 func writersSay(f *fact.Facts) (said []string) {

@@ -32,6 +32,10 @@ type Finding struct {
 	Remedy   []string `json:"remedy"`
 }
 
+func (l Level) finding(summary string, evidence []string, remedy ...string) Finding {
+	return Finding{Level: l, Summary: summary, Evidence: evidence, Remedy: remedy}
+}
+
 // State is the result of a check.
 type State string
 

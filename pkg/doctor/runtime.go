@@ -30,12 +30,9 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		case r.Absent:
 			return []Finding{noRuntime()}, nil
 		}
-		finding := Finding{
-			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
-			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy: []string{r.Status() + "; " + r.Journal(), fact.Sayf("if %s listens at another socket, set %s to its path",
-				r.Called(), socketOption)},
-		}
+		finding := Problem.finding(fact.Sayf("%s does not answer", r.Called()),
+			[]string{fact.Sayf("%s: %s", f.Options.Address, err)}, r.Status()+"; "+r.Journal(),
+			fact.Sayf("if %s listens at another socket, set %s to its path", r.Called(), socketOption))
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			finding.Evidence = append(finding.Evidence,
 				fact.Sayf("no process listens on this socket: %s exited, or listens at another", r.Called()))
@@ -48,22 +45,16 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		if p.Err == "" || !needed(p) {
 			continue
 		}
-		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
-			Evidence: []string{fact.Sayf("%s: %s", r.String(), p.Err)},
-			Remedy: []string{cmp.Or(judge.KnownRemedy("containerd", p.Err),
-				"correct what the error names (usually /etc/containerd/config.toml)") + ", then: " + r.Restart()},
-		})
+		found = append(found, Problem.finding(fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
+			[]string{fact.Sayf("%s: %s", r.String(), p.Err)}, cmp.Or(judge.KnownRemedy("containerd", p.Err),
+				"correct what the error names (usually /etc/containerd/config.toml)")+", then: "+r.Restart()))
 	}
 	if err := f.CRI.Err; err != nil && !slices.ContainsFunc(found, func(x Finding) bool { return x.Level == Problem }) {
 		found = append(found, criSilent(f, err))
 	}
 	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
-		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("%s reports that it cannot run pods", r.Called()),
-			Evidence: []string{fact.Sayf("RuntimeReady=false: %s", cri.ReadyReason)},
-			Remedy:   []string{r.Journal()},
-		})
+		found = append(found, Problem.finding(fact.Sayf("%s reports that it cannot run pods", r.Called()),
+			[]string{fact.Sayf("RuntimeReady=false: %s", cri.ReadyReason)}, r.Journal()))
 	}
 	return found, nil
 }
@@ -71,15 +62,10 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 const socketOption = "[runtime] socket in cniscope.toml"
 
 func noRuntime() Finding {
-	return Finding{
-		Level: Problem, Summary: "no container runtime found on this node",
-		Evidence: []string{
-			"none of these sockets exists: " + fact.List(runtime.Sockets()),
-			"the usual directories contain no program of a container runtime",
-		},
-		Remedy: []string{"install a container runtime", "if a runtime listens at another socket, set " + socketOption +
-			" to its path"},
-	}
+	return Problem.finding("no container runtime found on this node", []string{
+		"none of these sockets exists: " + fact.List(runtime.Sockets()),
+		"the usual directories contain no program of a container runtime",
+	}, "install a container runtime", "if a runtime listens at another socket, set "+socketOption+" to its path")
 }
 
 func otherRuntimes(f *fact.Facts) []Finding {
@@ -87,23 +73,17 @@ func otherRuntimes(f *fact.Facts) []Finding {
 	if len(r.Others) == 0 {
 		return nil
 	}
-	return []Finding{{
-		Level: Note,
-		Summary: fact.Sayf("this node has sockets of several container runtimes: doctor examined %s at %s", r.Called(),
+	return []Finding{Note.finding(
+		fact.Sayf("this node has sockets of several container runtimes: doctor examined %s at %s", r.Called(),
 			f.Options.Address),
-		Evidence: []string{"other sockets: " + fact.List(r.Others)},
-		Remedy:   []string{"if kubelet uses another of these sockets, set " + socketOption + " to its path"},
-	}}
+		[]string{"other sockets: " + fact.List(r.Others)},
+		"if kubelet uses another of these sockets, set "+socketOption+" to its path")}
 }
 
 func criSilent(f *fact.Facts, err error) Finding {
 	r := f.Runtime.Value
-	finding := Finding{
-		Level:    Problem,
-		Summary:  fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", r.Called()),
-		Evidence: []string{fact.Sayf("CRI Status: %s", err)},
-		Remedy:   []string{r.Restart()},
-	}
+	finding := Problem.finding(fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", r.Called()),
+		[]string{fact.Sayf("CRI Status: %s", err)}, r.Restart())
 	if strings.Contains(err.Error(), "Unimplemented") && r.Containerd() && !slices.ContainsFunc(r.Plugins, servesCRI) {
 		finding.Summary = "containerd's CRI is switched off: kubelet cannot run pods"
 		finding.Evidence = append(finding.Evidence, "containerd lists no plugin io.containerd.grpc.v1.cri")
@@ -179,42 +159,30 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	case f.Runtime.Err != nil && !fact.Unasked(f.Runtime.Err):
 		return nil, fact.ErrSilent
 	case !n.Socket:
-		return []Finding{{
-			Level:    Warning,
-			Summary:  fact.Sayf("%s's NRI is off: spans lack pod labels, pod addresses and the sandbox's start", r.Called()),
-			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
-			Remedy:   append(enable, "if NRI has another socket, set [nri] socket in cniscope.toml to its path"),
-		}}, nil
+		return []Finding{Warning.finding(
+			fact.Sayf("%s's NRI is off: spans lack pod labels, pod addresses and the sandbox's start", r.Called()),
+			[]string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
+			append(enable, "if NRI has another socket, set [nri] socket in cniscope.toml to its path")...)}, nil
 	case n.Sure && !n.Listening && f.CRI.Err != nil:
 		return nil, fact.ErrSilent
 	case n.Sure && !n.Listening:
-		return []Finding{{
-			Level: Warning, Summary: fact.Sayf("no process listens on %s's NRI socket", r.Called()),
-			Evidence: []string{fact.Sayf("an earlier %s left %s behind", r.Called(), f.Options.NRISocket)},
-			Remedy:   enable,
-		}}, nil
+		return []Finding{Warning.finding(fact.Sayf("no process listens on %s's NRI socket", r.Called()),
+			[]string{fact.Sayf("an earlier %s left %s behind", r.Called(), f.Options.NRISocket)}, enable...)}, nil
 	}
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
-		return []Finding{{
-			Level:   Note,
-			Summary: "cniscope does not run on this node", Evidence: []string{fact.Sayf("no cniscope answers in %s",
-				f.Options.RunDir)},
-			Remedy: []string{"cniscope install, or systemctl enable --now cniscope"},
-		}}, nil
+		return []Finding{Note.finding("cniscope does not run on this node",
+			[]string{fact.Sayf("no cniscope answers in %s", f.Options.RunDir)},
+			"cniscope install, or systemctl enable --now cniscope")}, nil
 	}
 	if f.Scope.Err != nil {
 		return nil, f.Scope.Err
 	}
 	if s := f.Scope.Value.Node; s.NRI != "registered" {
-		return []Finding{{
-			Level: Warning, Summary: "the running cniscope is not registered with NRI",
-			Evidence: []string{fact.Sayf("according to cniscope %s, process %d", s.Version, s.PID)},
-			Remedy: []string{
-				"read cniscope's log: journalctl -u cniscope -e",
-				fact.Sayf("if the NRI socket of %s is not %s, set [nri] socket in cniscope.toml to its path", r.Called(),
-					f.Options.NRISocket),
-			},
-		}}, nil
+		return []Finding{Warning.finding("the running cniscope is not registered with NRI",
+			[]string{fact.Sayf("according to cniscope %s, process %d", s.Version, s.PID)},
+			"read cniscope's log: journalctl -u cniscope -e",
+			fact.Sayf("if the NRI socket of %s is not %s, set [nri] socket in cniscope.toml to its path", r.Called(),
+				f.Options.NRISocket))}, nil
 	}
 	return nil, nil
 }

@@ -59,9 +59,9 @@ func (g Gate) Wait(ctx context.Context, o fact.Options, changed func(missing str
 }
 
 func (g Gate) missing(ctx context.Context, o fact.Options) (step string, denied bool) {
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	f := gather.Step(ctx, o, slices.Contains(g.checks, "dns"))
+	f := within(ctx, o, func(ctx context.Context, o fact.Options) *fact.Facts {
+		return gather.Step(ctx, o, slices.Contains(g.checks, "dns"))
+	})
 	applies := false
 	for _, c := range checksOf(f) {
 		if c.name != g.also && !slices.Contains(g.checks, c.name) {
@@ -89,24 +89,15 @@ func (g Gate) missing(ctx context.Context, o fact.Options) (step string, denied 
 	return step, false
 }
 
-// Step is what a network lacks to be ready.
-type Step struct {
-	Missing string
-	Lacks   event.Lack
-}
-
-// Missing is what the network lacks now, except its agents.
-func Missing(ctx context.Context, o fact.Options) Step {
-	o = withDefaults(o)
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	f := gather.Readiness(ctx, o)
+// Missing is what the network lacks now to be ready, except its agents.
+func Missing(ctx context.Context, o fact.Options) (lacks event.Lack, step string) {
+	f := within(ctx, o, gather.Readiness)
 	switch {
 	case f.CRI.Err == nil && f.CRI.Value.Network:
-		return Step{}
+		return "", ""
 	case f.Runtime.Err != nil:
-		return Step{fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err), event.LackRuntime}
+		return event.LackRuntime, fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err)
 	}
-	lacks, missing, _ := missingStep(f)
-	return Step{missing, lacks}
+	lacks, step, _ = missingStep(f)
+	return lacks, step
 }

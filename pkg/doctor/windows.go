@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,21 +27,17 @@ func checksOf(f *fact.Facts) []check {
 }
 
 func hnsRuns(f *fact.Facts) ([]Finding, error) {
-	const feature = "it comes with the feature Containers: Install-WindowsFeature Containers, and a restart"
 	switch state := f.HNS.Value; state {
 	case "running":
 		return nil, nil
 	case "":
-		return []Finding{{
-			Level: Problem, Summary: "there is no Host Network Service: no pod gets a network",
-			Evidence: []string{"the service manager knows no service hns"}, Remedy: []string{feature},
-		}}, nil
+		return []Finding{Problem.finding("there is no Host Network Service: no pod gets a network",
+			[]string{"the service manager knows no service hns"},
+			"it comes with the feature Containers: Install-WindowsFeature Containers, and a restart")}, nil
 	default:
-		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("the Host Network Service does not run: it is %s", state),
-			Evidence: []string{fact.Sayf("service hns: %s", state)}, Remedy: []string{"Start-Service hns; its errors are in " +
-				"the event log, Microsoft-Windows-Host-Network-Service"},
-		}}, nil
+		return []Finding{Problem.finding(fact.Sayf("the Host Network Service does not run: it is %s", state),
+			[]string{fact.Sayf("service hns: %s", state)},
+			"Start-Service hns; its errors are in the event log, Microsoft-Windows-Host-Network-Service")}, nil
 	}
 }
 
@@ -57,13 +52,10 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 			pipe, known := pipes[strings.TrimSuffix(strings.ToLower(plugin.Type), ".exe")]
 			asked = asked || known
 			if known && !slices.ContainsFunc(f.Pipes.Value, func(p string) bool { return strings.EqualFold(p, pipe) }) {
-				found = append(found, Finding{
-					Level: Problem,
-					Summary: fact.Sayf("the agent that plugin %s of network \"%s\" asks has no pipe: every ADD fails",
-						plugin.Type, n.Name),
-					Evidence: []string{fmt.Sprintf(`there is no \\.\pipe\%s`, pipe)},
-					Remedy:   []string{"start the agent; the log of its pod or service says why it exited"},
-				})
+				found = append(found, Problem.finding(
+					fact.Sayf("the agent that plugin %s of network \"%s\" asks has no pipe: every ADD fails", plugin.Type, n.Name),
+					[]string{`there is no \\.\pipe\` + pipe},
+					"start the agent; the log of its pod or service says why it exited"))
 			}
 		}
 	}
@@ -83,37 +75,27 @@ func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 		max(t.Took.Round(time.Millisecond), time.Millisecond), t.Source)
 	var found []Finding
 	if t.Unread != "" {
-		found = append(found, Finding{
-			Level:    Problem,
-			Summary:  "the environment of a process cannot be read: calls have no pod, no command and no container",
-			Evidence: []string{how, fact.Sayf("its environment: %s", t.Unread)},
-			Remedy: []string{"run it as SYSTEM or as an administrator; if a security product blocks reads of other " +
-				"processes' memory, exempt cniscope.exe"},
-		})
+		found = append(found, Problem.finding(
+			"the environment of a process cannot be read: calls have no pod, no command and no container",
+			[]string{how, fact.Sayf("its environment: %s", t.Unread)},
+			"run it as SYSTEM or as an administrator; if a security product blocks reads of other processes' memory, exempt "+
+				"cniscope.exe"))
 	}
 	if t.Took > lateAfter {
-		found = append(found, Finding{
-			Level: Warning,
-			Summary: fact.Sayf("processes are reported late: plugins and commands that live less than %s are seen without "+
-				"their environment", t.Took.Round(time.Millisecond)),
-			Evidence: []string{how}, Remedy: []string{"look at what else the node does (CPU), and run it again"},
-		})
+		found = append(found, Warning.finding(
+			fact.Sayf("processes are reported late: plugins and commands that live less than %s are seen without their "+
+				"environment", t.Took.Round(time.Millisecond)),
+			[]string{how}, "look at what else the node does (CPU), and run it again"))
 	}
 	if t.Why != "" {
-		found = append(found, Finding{
-			Level: Warning,
-			Summary: "Windows refuses event tracing, so cniscope takes snapshots of the process table and misses commands " +
-				"that are shorter than the time between two snapshots",
-			Evidence: []string{fact.Clean(t.Why), how},
-			Remedy: []string{"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system " +
-				"loggers)"},
-		})
+		found = append(found, Warning.finding(
+			"Windows refuses event tracing, so cniscope takes snapshots of the process table and misses commands that are "+
+				"shorter than the time between two snapshots",
+			[]string{fact.Clean(t.Why), how},
+			"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system loggers)"))
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{
-			Level: Note, Summary: how + "; its environment was read", Evidence: []string{},
-			Remedy: []string{},
-		})
+		found = append(found, Note.finding(how+"; its environment was read", []string{}, []string{}...))
 	}
 	return found, nil
 }

@@ -136,10 +136,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 
 func readinessOf(o config.Options) ready.Source {
 	ask := asking(o, readinessPatience)
-	look := func(ctx context.Context) (event.Lack, string) {
-		step := doctor.Missing(ctx, ask)
-		return step.Lacks, step.Missing
-	}
+	look := func(ctx context.Context) (event.Lack, string) { return doctor.Missing(ctx, ask) }
 	return ready.Source{Address: ask.Address, Overdue: o.Slow.Readiness, Look: look}
 }
 

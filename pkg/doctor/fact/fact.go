@@ -4,21 +4,14 @@ package fact
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
-	"github.com/cniscope/cniscope/pkg/redact"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Options of an examination.
@@ -188,6 +181,11 @@ type Container struct {
 	Settings     []Setting // options of Cilium's agent
 }
 
+// String names it and its pod.
+func (c Container) String() string {
+	return Sayf("container %s of pod %s/%s", c.Name, c.Namespace, c.Pod)
+}
+
 // Writes reports whether it may write the CNI folders.
 func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
@@ -343,58 +341,4 @@ type Feature struct {
 type Clock struct {
 	Synchronised bool
 	MaxError     time.Duration
-}
-
-// Listed bounds a list.
-const Listed = 8
-
-// Cap returns Listed lines and the number of the others.
-func Cap(lines []string) []string {
-	if len(lines) <= Listed {
-		return lines
-	}
-	return append(lines[:Listed:Listed], Sayf("and %d more", len(lines)-Listed))
-}
-
-// List joins up to Listed names with commas.
-func List(all []string) string {
-	more := ""
-	if len(all) > Listed {
-		more = Sayf(" and %d more", len(all)-Listed)
-		all = all[:Listed]
-	}
-	safe := make([]string, len(all))
-	for i, s := range all {
-		safe[i] = Clean(s)
-	}
-	return strings.Join(safe, ", ") + more
-}
-
-// Unasked means a lack of permission rather than a fault.
-func Unasked(err error) bool {
-	return status.Code(err) == codes.PermissionDenied || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(err, context.Canceled)
-}
-
-// Clean makes foreign text safe to print.
-func Clean(s string) string { return text.Clean(s, text.Bound) }
-
-// Foreign redacts text of the runtime or kubelet, which may repeat a plugin's error, except names.
-func Foreign(s string, names ...string) string {
-	told := redact.Ours()
-	told.Name(names...)
-	return Clean(told.Said(s))
-}
-
-// Sayf is fmt.Sprintf with cleaned arguments.
-func Sayf(format string, args ...any) string {
-	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			args[i] = Clean(a)
-		case error:
-			args[i] = Clean(a.Error())
-		}
-	}
-	return fmt.Sprintf(format, args...)
 }

@@ -44,6 +44,11 @@ func (r Runtime) Called() string {
 // Containerd reports containerd.
 func (r Runtime) Containerd() bool { return r.Name == "containerd" }
 
+// Containerd1 reports a containerd before 2.0.
+func (r Runtime) Containerd1() bool {
+	return r.Containerd() && strings.HasPrefix(strings.TrimPrefix(r.Version, "v"), "1.")
+}
+
 // CRIO reports CRI-O.
 func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
 
