@@ -45,7 +45,7 @@ func (f File) Bytes() []byte {
 		uint32(f.Hz / 1_000_000), Pointer(0), Pointer(0), make([]byte, 176), f.Start - 1, f.Hz, f.Start,
 		f.Clock, f.BuffersLost, "Test", "test.etl",
 	})
-	first := System64(0, 0, 2, 0, 0, f.Began, header)
+	first := System64(0, 0, 2, f.Began, header)
 	all := buffer(first, first, 4, 0, f.size(first))
 	for cpu, records := range f.Buffers {
 		as := records
@@ -82,16 +82,16 @@ func buffer(records, as []byte, kind, cpu uint16, size int) []byte {
 func align(b []byte) []byte { return append(b, make([]byte, -len(b)&7)...) }
 
 // System64 returns a record with SYSTEM_TRACE_HEADER; group 3 is processes.
-func System64(group, opcode uint8, version uint16, pid, tid uint32, time uint64, payload []byte) []byte {
+func System64(group, opcode uint8, version uint16, time uint64, payload []byte) []byte {
 	return align(Payload(8, Fields{
-		version, uint16(0xc002), uint16(32 + len(payload)), []byte{opcode, group}, tid, pid, time, uint64(0), payload,
+		version, uint16(0xc002), uint16(32 + len(payload)), []byte{opcode, group}, uint64(0), time, uint64(0), payload,
 	}))
 }
 
 // Compact64 returns a record with a compact SYSTEM_TRACE_HEADER, without thread times.
-func Compact64(group, opcode uint8, version uint16, pid, tid uint32, time uint64, payload []byte) []byte {
+func Compact64(group, opcode uint8, version uint16, time uint64, payload []byte) []byte {
 	return align(Payload(8, Fields{
-		version, uint16(0xc004), uint16(24 + len(payload)), []byte{opcode, group}, tid, pid, time, payload,
+		version, uint16(0xc004), uint16(24 + len(payload)), []byte{opcode, group}, uint64(0), time, payload,
 	}))
 }
 
@@ -114,7 +114,7 @@ func full(r etw.Record, marker uint16, more []byte) []byte {
 	return align(Payload(8, Fields{
 		uint16(48 + len(more) + len(r.Payload)), marker,
 		[]byte{r.Opcode, 4},
-		uint16(r.Version), r.TID, r.PID, uint64(r.Time),
+		uint16(r.Version), uint32(0), uint32(0), uint64(r.Time),
 		r.Provider[:], uint64(0), more, r.Payload,
 	}))
 }
@@ -143,7 +143,7 @@ func event64(r etw.Record, extended []byte) []byte {
 		flags |= 1
 	}
 	return align(Payload(8, Fields{
-		uint16(80 + len(extended) + len(r.Payload)), uint16(0xc013), flags, uint16(0), r.TID, r.PID, uint64(r.Time),
+		uint16(80 + len(extended) + len(r.Payload)), uint16(0xc013), flags, uint16(0), uint32(0), uint32(0), uint64(r.Time),
 		r.Provider[:], r.ID,
 		[]byte{r.Version, 0, 4, r.Opcode},
 		uint16(0), uint64(0), uint64(0), make([]byte, 16),
@@ -159,7 +159,7 @@ func Message(n int) []byte {
 // Entry returns r as a record of a file, with Time in ticks.
 func Entry(r etw.Record) []byte {
 	if r.Provider == etw.SystemProcess {
-		return System64(3, r.Opcode, uint16(r.Version), r.PID, r.TID, uint64(r.Time), r.Payload)
+		return System64(3, r.Opcode, uint16(r.Version), uint64(r.Time), r.Payload)
 	}
 	return Event64(r)
 }

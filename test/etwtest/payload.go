@@ -79,7 +79,7 @@ func Payload(pointer int, fields Fields) (b []byte) {
 
 // Record returns Windows' record of p in its version, with 8-byte pointers.
 func Record(p etw.Process) etw.Record {
-	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, PID: p.Parent, TID: p.Parent + 4, Pointer: 8}
+	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, Pointer: 8}
 	if p.Provider == etw.KernelProcess {
 		r.ID = map[etw.What]uint16{etw.Start: 1, etw.End: 2, etw.Present: 15}[p.What]
 		r.Payload = Payload(8, kernel(p))

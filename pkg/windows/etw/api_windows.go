@@ -111,8 +111,7 @@ type eventRecord struct {
 	_             uint32
 	flags         uint16
 	_             uint16
-	thread        uint32
-	process       uint32
+	_, _          uint32
 	time          int64
 	provider      GUID
 	id            uint16
@@ -124,9 +123,7 @@ type eventRecord struct {
 	_             uint64
 	_             uint64
 	_             GUID
-	cpu           uint16
-	_             uint16
-	_             uint16
+	_             [3]uint16
 	payloadLength uint16
 	_             uintptr
 	payload       *byte

@@ -106,8 +106,7 @@ func (l *logger) process() error {
 var callback = sync.OnceValue(func() uintptr {
 	return windows.NewCallback(func(r *eventRecord) uintptr {
 		record := Record{
-			Provider: r.provider, ID: r.id, Version: r.version, Opcode: r.opcode, Time: clock.FromCounter(r.time),
-			PID: r.process, TID: r.thread, CPU: r.cpu, Pointer: 8,
+			Provider: r.provider, ID: r.id, Version: r.version, Opcode: r.opcode, Time: clock.FromCounter(r.time), Pointer: 8,
 		}
 		if r.flags&header32Bit != 0 {
 			record.Pointer = 4

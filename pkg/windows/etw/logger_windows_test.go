@@ -20,7 +20,7 @@ func TestARecordAsWindowsHandsItOver(t *testing.T) {
 	}}
 	payload := []byte("payload")
 	r := &eventRecord{
-		flags: header32Bit, thread: 12, process: 11, time: 123_456_789, provider: KernelProcess, id: 1, version: 5, opcode: 2, cpu: 3,
+		flags: header32Bit, time: 123_456_789, provider: KernelProcess, id: 1, version: 5, opcode: 2,
 		payloadLength: 7, payload: &payload[0], context: l,
 	}
 	var pin runtime.Pinner
@@ -32,8 +32,8 @@ func TestARecordAsWindowsHandsItOver(t *testing.T) {
 	r.flags, r.payload, r.payloadLength = 0, nil, 0
 	_, _, _ = syscall.SyscallN(callback(), uintptr(unsafe.Pointer(r)))
 	want := []Record{
-		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 4, Payload: payload},
-		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 8},
+		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), Pointer: 4, Payload: payload},
+		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), Pointer: 8},
 	}
 	harness.DeepEqual(t, got, want)
 }

@@ -42,14 +42,8 @@ type Record struct {
 	Opcode  uint8
 	// Time is in ns of the trace's clock, usually since boot.
 	Time int64
-	// PID and TID sent the event; NoPID if unknown.
-	PID, TID uint32
-	CPU      uint16
 	// Pointer is the pointer size in Payload: 4 or 8.
 	Pointer int
 	// Payload is valid until the next record, like Schema, a TraceLogging event's fields.
 	Payload, Schema []byte
 }
-
-// NoPID marks an unknown process.
-const NoPID = 1<<32 - 1

@@ -96,6 +96,10 @@ func Is(begin []byte) bool {
 	if len(begin) < Magic {
 		return false
 	}
-	b := begin[sizeofBuffer:]
-	return (b[2] == typeSystem32 || b[2] == typeSystem64) && b[3]&flagHeader != 0 && b[6] == 0 && b[7] == 0
+	return beginsTrace(begin[sizeofBuffer:])
+}
+
+// beginsTrace reports whether a record is a system logger's first one, with the trace's header.
+func beginsTrace(b []byte) bool {
+	return (b[2] == 1 || b[2] == 2) && b[3]&flagHeader != 0 && b[6] == 0 && b[7] == 0
 }

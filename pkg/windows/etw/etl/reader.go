@@ -20,7 +20,6 @@ type Reader struct {
 	// unread.
 	raw            bytes.Buffer
 	expanded, rest []byte
-	cpu            uint16
 	broken         bool // the current buffer is counted
 }
 
@@ -28,8 +27,6 @@ type Reader struct {
 type Stats struct {
 	Bytes            int64
 	Buffers, Records uint64
-	// Skipped counts WPP messages.
-	Skipped uint64
 	// Broken counts partly unreadable buffers.
 	Broken uint64
 }
@@ -69,7 +66,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if h.flags&flagCompressed != 0 {
 		return nil, formatError("its first buffer is compressed")
 	}
-	if _, ok := next(b, &first); !ok || b[7] != 0 || b[6] != 0 || (b[2] != typeSystem32 && b[2] != typeSystem64) {
+	if _, ok := next(b, &first); !ok || !beginsTrace(b) {
 		return nil, formatError("it does not begin with a header")
 	}
 	if r.header, err = parseHeader(first.Payload, uint64(first.Time)); err != nil {
@@ -78,7 +75,6 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if r.rest, err = r.records(b, h); err != nil {
 		return nil, formatError("its first buffer is cut off")
 	}
-	r.cpu = h.cpu
 	return r, nil
 }
 
@@ -99,19 +95,17 @@ func (r *Reader) Next(to *etw.Record) error {
 				break
 			}
 			r.rest = r.rest[length:]
-			if !ok {
-				r.stats.Skipped++
-				continue
+			if ok {
+				r.stats.Records++
+				to.Time = r.header.nanoseconds(uint64(to.Time))
+				return nil
 			}
-			r.stats.Records++
-			to.CPU, to.Time = r.cpu, r.header.nanoseconds(uint64(to.Time))
-			return nil
 		}
 		b, h, err := r.buffer()
 		if err != nil {
 			return err
 		}
-		r.broken, r.cpu = false, h.cpu
+		r.broken = false
 		if r.rest, err = r.records(b, h); err != nil {
 			r.breaks()
 		}

@@ -41,43 +41,31 @@ func expand(into, in []byte, limit int) ([]byte, error) {
 }
 
 func matchLength(in []byte, at int, half *int) (length, next int, ok bool) {
-	length = int(in[at] & 7)
-	next = at + 2
-	need := func(n int) bool { return len(in)-next >= n }
+	length, next, ok = int(in[at]&7), at+2, true
+	take := func(n int) []byte {
+		if ok = ok && len(in)-next >= n; !ok {
+			return make([]byte, n)
+		}
+		next += n
+		return in[next-n : next]
+	}
 	if length < 7 {
 		return length + 3, next, true
 	}
 	if *half < 0 {
-		if !need(1) {
-			return 0, 0, false
-		}
-		*half, length = next, int(in[next]&15)
-		next++
+		*half = next
+		length = int(take(1)[0] & 15)
 	} else {
 		length, *half = int(in[*half]>>4), -1
 	}
 	if length < 15 {
-		return length + 7 + 3, next, true
+		return length + 7 + 3, next, ok
 	}
-	if !need(1) {
-		return 0, 0, false
+	if length = int(take(1)[0]); length < 255 {
+		return length + 15 + 7 + 3, next, ok
 	}
-	length = int(in[next])
-	next++
-	if length < 255 {
-		return length + 15 + 7 + 3, next, true
+	if length = int(binary.LittleEndian.Uint16(take(2))); length == 0 {
+		length = int(binary.LittleEndian.Uint32(take(4)))
 	}
-	if !need(2) {
-		return 0, 0, false
-	}
-	length = int(binary.LittleEndian.Uint16(in[next:]))
-	next += 2
-	if length == 0 {
-		if !need(4) {
-			return 0, 0, false
-		}
-		length = int(binary.LittleEndian.Uint32(in[next:]))
-		next += 4
-	}
-	return length + 3, next, length >= 15+7
+	return length + 3, next, ok && length >= 15+7
 }
