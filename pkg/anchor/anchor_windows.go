@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unsafe"
 
 	winio "github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
@@ -103,16 +102,10 @@ func (s *Set) Name(patterns []string, _ bool) {
 	}
 }
 
-func processes() (pids []uint32) {
-	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
-	if err != nil {
+func processes() []uint32 {
+	pids, bytes := make([]uint32, 1<<15), uint32(0)
+	if windows.EnumProcesses(pids, &bytes) != nil {
 		return nil
 	}
-	defer func() { _ = windows.CloseHandle(snapshot) }()
-	var e windows.ProcessEntry32
-	e.Size = uint32(unsafe.Sizeof(e))
-	for err = windows.Process32First(snapshot, &e); err == nil; err = windows.Process32Next(snapshot, &e) {
-		pids = append(pids, e.ProcessID)
-	}
-	return pids
+	return pids[:bytes/4]
 }

@@ -19,8 +19,6 @@ type Change struct {
 	// Created is a FILETIME (100 ns since 1601, UTC), equal to NtQuerySystemInformation's and GetProcessTimes'; 0 from
 	// the system logger alone.
 	Created int64
-	// Present means that the process ran before the session began.
-	Present bool
 	// Image is a kernel path (`\Device\HarddiskVolume3\…\bridge.exe`) or a file name; an end may have its first 14
 	// characters.
 	Image       string

@@ -16,39 +16,39 @@ const JoinWithin = int64(10 * time.Millisecond)
 type Sequencer struct {
 	taker  Taker
 	window int64
-	// Waiting changes, by PID and in order of arrival.
-	waiting map[uint32][]*pending
-	queued  []*pending
-	passed  int64
-	stats   Stats
+	queued []*pending
+	passed int64
+	stats  Stats
 }
 
 type pending struct {
 	Change
-	told  map[GUID]int64
-	order uint64
+	told map[GUID]bool
 }
 
 // NewSequencer returns a Sequencer. window delays a change, for the other session's report and late earlier changes.
 func NewSequencer(t Taker, window time.Duration) *Sequencer {
-	return &Sequencer{taker: t, window: int64(window), waiting: map[uint32][]*pending{}}
+	return &Sequencer{taker: t, window: int64(window)}
 }
 
 // Take receives a decoded record.
 func (s *Sequencer) Take(p Process) {
-	if p.What != Start && p.What != End && p.What != Present {
+	if p.What != Start && p.What != End {
 		return
 	}
 	s.stats.Events++
-	if w := s.companion(p); w != nil {
-		w.add(p)
+	kind := proctracker.Began
+	if p.What == End {
+		kind = proctracker.Ended
+	}
+	if i := slices.IndexFunc(s.queued, func(w *pending) bool {
+		return w.PID == p.PID && w.Kind == kind && !w.told[p.Provider] && max(w.Time-p.Time, p.Time-w.Time) <= JoinWithin
+	}); i >= 0 {
+		s.queued[i].add(p)
 		return
 	}
-	w := &pending{told: map[GUID]int64{}, order: s.stats.Events}
-	w.Kind, w.PID, w.Present = proctracker.Began, p.PID, p.What == Present
-	if p.What == End {
-		w.Kind = proctracker.Ended
-	}
+	w := &pending{told: map[GUID]bool{}}
+	w.Kind, w.PID = kind, p.PID
 	w.add(p)
 	if p.What == Start {
 		s.taker.Soon(p.PID, p.Created)
@@ -56,25 +56,12 @@ func (s *Sequencer) Take(p Process) {
 	if w.Time < s.passed {
 		s.stats.Late++
 	}
-	s.waiting[p.PID] = append(s.waiting[p.PID], w)
 	s.queued = append(s.queued, w)
 }
 
-func (s *Sequencer) companion(p Process) *pending {
-	for _, w := range s.waiting[p.PID] {
-		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)
-		if _, told := w.told[p.Provider]; same && !told && (w.Present || abs(w.Time-p.Time) <= JoinWithin) {
-			return w
-		}
-	}
-	return nil
-}
-
-func abs(n int64) int64 { return max(n, -n) }
-
 // add merges one session's report; where both have a value, Kernel-Process has priority.
 func (w *pending) add(p Process) {
-	w.told[p.Provider] = p.Time
+	w.told[p.Provider] = true
 	first := len(w.told) == 1
 	if p.Provider == KernelProcess || first {
 		w.Time = p.Time
@@ -95,9 +82,11 @@ func (w *pending) add(p Process) {
 	}
 }
 
-// Lost forwards lost events.
-func (s *Sequencer) Lost(n uint64) {
-	if n > 0 {
+// Lost counts and forwards lost events and buffers.
+func (s *Sequencer) Lost(events, buffers uint64) {
+	s.stats.LostEvents += events
+	s.stats.LostBuffers += buffers
+	if n := events + buffers; n > 0 {
 		s.taker.Lost(n)
 	}
 }
@@ -105,13 +94,10 @@ func (s *Sequencer) Lost(n uint64) {
 // Advance delivers changes due at now.
 func (s *Sequencer) Advance(now int64) {
 	s.passed = max(s.passed, now-s.window)
-	slices.SortFunc(s.queued, func(a, b *pending) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.order, b.order))
-	})
 	byTime := func(w *pending, t int64) int { return cmp.Compare(w.Time, t) }
+	slices.SortStableFunc(s.queued, func(a, b *pending) int { return byTime(a, b.Time) })
 	due, _ := slices.BinarySearchFunc(s.queued, s.passed+1, byTime)
 	for _, w := range s.queued[:due] {
-		s.forget(w)
 		s.stats.Changes++
 		if len(w.told) == 1 {
 			s.stats.Single++
@@ -120,13 +106,6 @@ func (s *Sequencer) Advance(now int64) {
 	}
 	s.queued = slices.Delete(s.queued, 0, due)
 	s.taker.Advance(s.passed)
-}
-
-func (s *Sequencer) forget(w *pending) {
-	left := slices.DeleteFunc(s.waiting[w.PID], func(o *pending) bool { return o == w })
-	if s.waiting[w.PID] = left; len(left) == 0 {
-		delete(s.waiting, w.PID)
-	}
 }
 
 // Stats returns the counters.

@@ -78,7 +78,7 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes until ctx ends, present processes first. If another program stops a session it fails, and the
+// Run delivers changes until ctx ends. If another program stops a session it fails, and the
 // caller opens a new one.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
@@ -131,20 +131,14 @@ func (s *Session) ask(q *Sequencer) {
 			s.options.Log.Warn("lost events of a session unknown", "session", l.name, "error", err)
 			continue
 		}
-		q.Lost(events + buffers)
-		s.mu.Lock()
-		s.stats.LostEvents += events
-		s.stats.LostBuffers += buffers
-		s.mu.Unlock()
+		q.Lost(events, buffers)
 	}
 }
 
 func (s *Session) count(q *Sequencer) {
-	counted := q.Stats()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counted.LostEvents, counted.LostBuffers = s.stats.LostEvents, s.stats.LostBuffers
-	s.stats = counted
+	s.stats = q.Stats()
 }
 
 // Partial returns the RefusedError of one session. Without the system logger changes lack command lines; without

@@ -127,10 +127,6 @@ func (w watcher) Soon(pid uint32, _ int64) {
 	}
 }
 
-func (w watcher) Take(c etw.Change) {
-	if !c.Present {
-		w.Soon(c.PID, 0)
-	}
-}
-func (watcher) Lost(uint64)   {}
-func (watcher) Advance(int64) {}
+func (w watcher) Take(c etw.Change) { w.Soon(c.PID, 0) }
+func (watcher) Lost(uint64)         {}
+func (watcher) Advance(int64)       {}

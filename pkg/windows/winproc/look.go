@@ -136,18 +136,10 @@ func (p Parameters) command() bool {
 	return slices.ContainsFunc(p.Environment, func(v string) bool { return strings.HasPrefix(v, "CNI_COMMAND=") })
 }
 
-type looker struct {
-	watched   map[uint32]*watched
-	anchors   func() []anchor.Anchor
-	lives     func(anchor.Anchor) bool
-	now       func() int64
-	monotonic func(Filetime) int64
-}
-
 // Look implements proctracker.Looker.
-func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bool) {
-	s.Parent, s.At = up, l.now()
-	w := l.watched[pid]
+func (r *reader) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bool) {
+	s.Parent, s.At = up, r.clock()
+	w := r.watched[pid]
 	if w == nil {
 		return s, stranger // unwatched processes are unknown
 	}
@@ -160,26 +152,26 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 }
 
 // Caller implements proctracker.Looker. It trusts only the runtime's children: a container can have any environment.
-func (l *looker) Caller(pid uint32) event.Caller {
-	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
+func (r *reader) Caller(pid uint32) event.Caller {
+	if w := r.watched[pid]; w != nil && r.runtime(w.parent, w.created) {
 		return event.CallerRuntime
 	}
 	return ""
 }
 
-func (l *looker) Runtime(pid uint32) bool {
-	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
+func (r *reader) Runtime(pid uint32) bool {
+	return slices.ContainsFunc(*r.anchored.Load(), func(a anchor.Anchor) bool { return a.PID == int(pid) && r.lives(a) })
 }
 
 // runtime reports whether parent is the runtime and older than created; otherwise its PID was reused.
-func (l *looker) runtime(parent uint32, created Filetime) bool {
-	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
-		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
+func (r *reader) runtime(parent uint32, created Filetime) bool {
+	return slices.ContainsFunc(*r.anchored.Load(), func(a anchor.Anchor) bool {
+		return a.PID == int(parent) && a.Start <= created.unix() && r.lives(a)
 	})
 }
 
-func (l *looker) Alive(pid uint32, began int64) bool {
-	w := l.watched[pid]
+func (r *reader) Alive(pid uint32, began int64) bool {
+	w := r.watched[pid]
 	if w == nil || w.process == nil {
 		return false
 	}
@@ -187,7 +179,7 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 		return false
 	}
 	end, over := w.process.Ended()
-	return !over || l.monotonic(end.At) > l.now()-toldWithin
+	return !over || r.monotonic(end.At) > r.clock()-toldWithin
 }
 
 // toldWithin is longer than event tracing's delay; until then polling reports no end.
@@ -196,4 +188,4 @@ const toldWithin = int64(200 * time.Millisecond)
 // aliveWithin is the tolerance of start times, which come from two clocks.
 const aliveWithin = int64(10 * time.Millisecond)
 
-var _ proctracker.Looker = (*looker)(nil)
+var _ proctracker.Looker = (*reader)(nil)

@@ -1,6 +1,7 @@
 package winproc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -101,9 +102,15 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 		there[e.PID] = e
 	}
 	for pid, e := range s.last {
-		if n, is := there[pid]; !is || n.Created != e.Created {
-			changes = append(changes, change(proctracker.Ended, e, min(now, endOf(n, now, ahead))))
+		n := there[pid]
+		if n.Created == e.Created {
+			continue
 		}
+		ended := now
+		if n.Created != 0 {
+			ended = min(now, n.Created.unix()-ahead)
+		}
+		changes = append(changes, change(proctracker.Ended, e, ended))
 	}
 	if s.last != nil {
 		for _, e := range all {
@@ -113,23 +120,10 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 		}
 	}
 	s.last = there
-	slices.SortStableFunc(changes, func(a, b etw.Change) int {
-		switch {
-		case a.Time != b.Time:
-			return int(min(1, max(-1, a.Time-b.Time)))
-		case a.Kind != b.Kind: // an end precedes its PID's reuse
-			return int(b.Kind) - int(a.Kind)
-		}
-		return int(min(1, max(-1, a.Created-b.Created)))
+	slices.SortStableFunc(changes, func(a, b etw.Change) int { // an end precedes its PID's reuse
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Created, b.Created))
 	})
 	return changes
-}
-
-func endOf(next Entry, now, ahead int64) int64 {
-	if next.Created != 0 {
-		return next.Created.unix() - ahead
-	}
-	return now
 }
 
 func change(kind proctracker.Kind, e Entry, at int64) etw.Change {

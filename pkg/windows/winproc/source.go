@@ -84,7 +84,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 
 type reader struct {
 	*Source
-	*looker
+	watched map[uint32]*watched
+	lives   func(anchor.Anchor) bool
 	agents  *agents
 	tracker *proctracker.Tracker
 	sink    event.Sink
@@ -100,18 +101,18 @@ type reader struct {
 
 func newReader(s *Source, sink event.Sink) *reader {
 	_, polls := s.teller.(*Snapshots)
-	r := &reader{Source: s, sink: sink, polls: polls, unread: map[string]uint64{}}
-	r.looker = &looker{
-		watched: map[uint32]*watched{}, anchors: func() []anchor.Anchor { return *s.anchored.Load() },
-		lives: anchor.Anchor.Alive, now: r.clock, monotonic: func(f Filetime) int64 { return f.unix() - r.ahead },
+	r := &reader{
+		Source: s, watched: map[uint32]*watched{}, lives: anchor.Anchor.Alive, sink: sink, polls: polls, unread: map[string]uint64{},
 	}
 	r.agents = newAgents(r, s.options.Agents)
 	r.tracker = proctracker.New(proctracker.Options{
 		Source: "probe", Processes: s.options.Processes, Known: known, Window: window, Outlive: outlive,
-		Arguments: s.options.Arguments, Looker: r.looker, Sink: r.deliver,
+		Arguments: s.options.Arguments, Looker: r, Sink: r.deliver,
 	})
 	return r
 }
+
+func (r *reader) monotonic(f Filetime) int64 { return f.unix() - r.ahead }
 
 func (r *reader) clock() int64 {
 	mono, wall := r.options.System.Clocks()
@@ -231,11 +232,9 @@ func (r *reader) Soon(pid uint32, created int64) {
 }
 
 func (r *reader) Take(c etw.Change) {
-	switch {
-	case c.Present:
-	case c.Kind == proctracker.Began:
+	if c.Kind == proctracker.Began {
 		r.began(c)
-	case c.Kind == proctracker.Ended:
+	} else {
 		r.ended(c)
 	}
 }

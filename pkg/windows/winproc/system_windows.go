@@ -13,19 +13,11 @@ import (
 )
 
 // NewSystem returns the real Windows.
-func NewSystem() System { return &system{buffer: make([]uint64, 64<<10/8), names: map[uint32]named{}} }
+func NewSystem() System { return &system{buffer: make([]uint64, 64<<10/8)} }
 
 type system struct {
-	// In words, for alignment.
-	buffer  []uint64
+	buffer  []uint64 // in words, for alignment
 	entries []Entry
-	// From the last snapshot, since most processes recur.
-	names map[uint32]named
-}
-
-type named struct {
-	created Filetime
-	name    string
 }
 
 func (*system) Clocks() (mono, wall int64) { return clock.Anchor() }
@@ -53,24 +45,19 @@ const unset Filetime = 0x5555555555555555
 
 func (s *system) parse() []Entry {
 	s.entries = s.entries[:0]
-	names := make(map[uint32]named, len(s.names))
 	for at := unsafe.Pointer(&s.buffer[0]); ; {
 		p := (*windows.SYSTEM_PROCESS_INFORMATION)(at)
 		e := Entry{
 			PID: uint32(p.UniqueProcessID), Parent: uint32(p.InheritedFromUniqueProcessID),
 			Created: Filetime(p.CreateTime),
 		}
-		if known := s.names[e.PID]; known.created == e.Created && known.name != "" {
-			e.Name = known.name
-		} else if p.ImageName.Buffer != nil {
+		if p.ImageName.Buffer != nil {
 			e.Name = p.ImageName.String()
 		}
-		names[e.PID] = named{e.Created, e.Name}
 		if e.PID != 0 && e.Created != unset {
 			s.entries = append(s.entries, e)
 		}
 		if p.NextEntryOffset == 0 {
-			s.names = names
 			return s.entries
 		}
 		at = unsafe.Add(at, p.NextEntryOffset)

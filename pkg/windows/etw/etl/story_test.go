@@ -53,9 +53,6 @@ func (w *world) Take(c etw.Change) {
 	} else {
 		w.over[c.PID] = c.Time
 	}
-	if c.Present {
-		return // its start is unknown
-	}
 	w.tracker.Take(c.Notice)
 	if c.Kind == proctracker.Began { // a process of Windows runs one program
 		w.tracker.Take(proctracker.Notice{Kind: proctracker.Runs, PID: c.PID, Time: c.Time})
