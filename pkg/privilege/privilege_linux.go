@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
@@ -56,4 +57,13 @@ func keep(wanted []cap.Value) (left string, err error) {
 		return "", fmt.Errorf("dropping capabilities: %w", err)
 	}
 	return strings.Join(names, ","), nil
+}
+
+// Hide protects this process's memory, environment, files and /proc/PID/root from the user's other processes, until
+// it executes a program.
+func Hide() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot hide this process from others of its user: %w", err)
+	}
+	return nil
 }

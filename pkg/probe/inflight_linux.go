@@ -167,3 +167,14 @@ func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 		return nil
 	}
 }
+
+// caller is caller_of in bpf/believe.h by /proc, without agents.
+func (p *Probe) caller(pid uint32) kernel.LifeCaller { return callers[p.node.Caller(pid)] }
+
+var callers = func() map[event.Caller]kernel.LifeCaller {
+	all := map[event.Caller]kernel.LifeCaller{}
+	for c, name := range decode.Callers {
+		all[name] = c
+	}
+	return all
+}()

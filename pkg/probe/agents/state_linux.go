@@ -3,8 +3,11 @@ package agents
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
@@ -125,4 +128,52 @@ func sample(key kernel.Key, name string) *event.Agent {
 		s.State, s.Channel, s.CPU, s.By = state, channel, stat.CPU, haltedBy(int(key.Pid), state)
 	}
 	return s
+}
+
+// matches compares a process's name with globs, cut to 15 bytes as the kernel's names are.
+func matches(patterns []string, name string) bool {
+	for _, pattern := range patterns {
+		if !strings.ContainsAny(pattern, `*?[\`) {
+			pattern = pattern[:min(len(pattern), 15)]
+		}
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Program returns the kernel's name of a program; may be empty.
+func Program(pid uint32) string {
+	s, err := procfs.StatOf(int(pid))
+	if err != nil {
+		return ""
+	}
+	return text.Clean(s.Name, 16)
+}
+
+func (a *Agents) knows(pid uint32) bool {
+	for _, known := range a.known {
+		if known.key.Pid == pid {
+			return true
+		}
+	}
+	return false
+}
+
+type memory struct {
+	group  procfs.MemoryGroup
+	before uint64 // kills in the group before it was followed
+}
+
+func memoryOf(pid uint32) memory {
+	group := procfs.MemoryGroupOf(int(pid))
+	return memory{group, group.Killed()}
+}
+
+// tellKilled reports an OOM kill of a followed agent: SIGKILL, and one more kill in its cgroup.
+func (a *Agents) tellKilled(x *event.Exit, key kernel.Key, name string, m memory) {
+	if x.Signal == unix.SignalName(unix.SIGKILL) && m.group.Killed() > m.before {
+		a.kernel.Tell(&event.Agent{Process: x.Process, PID: key.Pid, Name: name, Over: true, Killed: "OOM"})
+	}
 }
