@@ -147,7 +147,13 @@ func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, e
 	found := map[uint32][]descriptor{}
 	var failed error
 	for _, pid := range pids {
-		if err := walk(pid, wanted, found); err != nil && !procfs.Gone(err) {
+		err := procfs.Descriptors(pid, func(fd int, target string) bool {
+			if inode := uint32(procfs.SocketIn(target)); wanted[inode] {
+				found[inode] = append(found[inode], descriptor{pid, fd})
+			}
+			return true
+		})
+		if err != nil && !procfs.Gone(err) {
 			failed = fmt.Errorf("reading the descriptors of process %d: %w", pid, err)
 		}
 	}
@@ -155,15 +161,6 @@ func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, e
 		failed = nil
 	}
 	return found, failed
-}
-
-func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error {
-	return procfs.Descriptors(pid, func(fd int, target string) bool {
-		if inode := uint32(procfs.SocketIn(target)); wanted[inode] {
-			found[inode] = append(found[inode], descriptor{pid, fd})
-		}
-		return true
-	})
 }
 
 // is falls back to the inode if the descriptor is unreadable (Yama's ptrace_scope 3).

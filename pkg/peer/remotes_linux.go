@@ -94,7 +94,7 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 			return nil
 		}
 		name := ""
-		for kind, data := range s.attributes() {
+		for kind, data := range attributesIn(s.shown) {
 			switch {
 			case kind == diagName:
 				name = nameIn(data)
@@ -120,7 +120,7 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 		if !is {
 			return nil
 		}
-		for kind, data := range s.attributes() {
+		for kind, data := range attributesIn(s.shown) {
 			if name := nameIn(data); kind == diagName && name != "" {
 				remotes[uint64(of)] = Remote{"unix", name}
 			}
@@ -135,9 +135,7 @@ type unixSocket struct {
 	shown   []byte
 }
 
-// attributes has the name first.
-func (s unixSocket) attributes() iter.Seq2[uint16, []byte] { return attributesIn(s.shown) }
-
+// attributesIn has the name first.
 func attributesIn(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= unix.SizeofNlAttr {
@@ -228,7 +226,7 @@ func Connected(base string) (ends, at map[uint64]uint64, unread map[uint64]bool,
 	ends, at, unread = map[uint64]uint64{}, map[uint64]uint64{}, map[uint64]bool{}
 	err = unixSockets(1<<tcpEstablished, showName|showPeer|showUnread, math.MaxInt, func(s unixSocket) error {
 		inode, named := uint64(s.inode), false
-		for kind, data := range s.attributes() {
+		for kind, data := range attributesIn(s.shown) {
 			switch {
 			case kind == diagName:
 				named = path.Base(nameIn(data)) == base

@@ -2,9 +2,7 @@
 // since owners of parents and links decide where it leads.
 package private
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Error describes an unsafe directory.
 type Error struct {

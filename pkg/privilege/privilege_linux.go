@@ -2,6 +2,7 @@
 package privilege
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,14 +43,11 @@ func keep(wanted []cap.Value) (left string, err error) {
 	next := cap.NewSet()
 	var names []string
 	for _, c := range wanted {
-		has, err := now.GetFlag(cap.Permitted, c)
-		if err != nil || !has {
+		if has, err := now.GetFlag(cap.Permitted, c); err != nil || !has {
 			continue
 		}
-		for _, flag := range []cap.Flag{cap.Permitted, cap.Effective} {
-			if err := next.SetFlag(flag, true, c); err != nil {
-				return "", fmt.Errorf("keeping %s: %w", c, err)
-			}
+		if err := errors.Join(next.SetFlag(cap.Permitted, true, c), next.SetFlag(cap.Effective, true, c)); err != nil {
+			return "", fmt.Errorf("keeping %s: %w", c, err)
 		}
 		names = append(names, c.String())
 	}

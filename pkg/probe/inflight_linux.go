@@ -169,12 +169,12 @@ func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 }
 
 // caller is caller_of in bpf/believe.h by /proc, without agents.
-func (p *Probe) caller(pid uint32) kernel.LifeCaller { return callers[p.node.Caller(pid)] }
-
-var callers = func() map[event.Caller]kernel.LifeCaller {
-	all := map[event.Caller]kernel.LifeCaller{}
+func (p *Probe) caller(pid uint32) kernel.LifeCaller {
+	caller := p.node.Caller(pid)
 	for c, name := range decode.Callers {
-		all[name] = c
+		if name == caller {
+			return c
+		}
 	}
-	return all
-}()
+	return kernel.LifeCallerCALLER_NOBODY
+}

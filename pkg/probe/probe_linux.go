@@ -142,8 +142,8 @@ func (p *Probe) Stats() Stats {
 		Undecodable: p.undecodable.Load(), Unfound: p.unfound.Load(),
 		Programs: map[string]ProgramStats{},
 		Observed: time.Duration(now - p.opened),
-		Attached: p.kernel.Gate.Attached(now),
-		Talked:   p.kernel.Gate.Talked(now),
+		Attached: p.kernel.Gate.Calls.Lasted(now),
+		Talked:   p.kernel.Gate.Talk.Lasted(now),
 		Way:      string(p.kernel.Way),
 	}
 	for i, n := range p.kernel.Counters() {

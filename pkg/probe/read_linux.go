@@ -103,7 +103,7 @@ func (r *reader) begin() {
 
 func (r *reader) observing(underWay int) {
 	k := r.probe.kernel
-	said := []any{"in_progress", underWay, "attach_duration", text.Round(k.Gate.Tried())}
+	said := []any{"in_progress", underWay, "attach_duration", text.Round(k.Gate.Tried)}
 	if k.Way != "" {
 		said = append(said, "traced_by", string(k.Way))
 	}
@@ -218,7 +218,7 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 }
 
 func (r *reader) followTalk() {
-	r.lacks("what agents wait for", r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()))
+	r.lacks("what agents wait for", r.probe.kernel.Gate.Talk.Follow(r.now, r.agents.Following()))
 }
 
 func (r *reader) followMisses() {
@@ -287,7 +287,7 @@ func (r *reader) closeIdleGate() {
 	if due := d.due(); due == 0 || r.now < due {
 		return
 	}
-	if err := d.gate.Close(r.now); err != nil {
+	if err := d.gate.Calls.Follow(r.now, false); err != nil {
 		r.probe.options.Log.Warn("cannot detach from system calls", "error", err)
 	}
 	r.probe.kernel.ForgetCalls()

@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,15 +30,6 @@ func fieldIn(text, name string) (n uint64) {
 		}
 	}
 	return n
-}
-
-// Split splits strings that end with NUL, as in cmdline and environ.
-func Split(b []byte) []string {
-	b = bytes.TrimSuffix(b, []byte{0})
-	if len(b) == 0 {
-		return nil
-	}
-	return strings.Split(string(b), "\x00")
 }
 
 // ExitOf returns a wait status's exit code, or the name of the signal.

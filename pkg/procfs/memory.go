@@ -96,13 +96,15 @@ func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
 func (m *Memory) strings(file string) ([]string, error) {
-	data, err := m.read(file)
-	if text := strings.TrimSuffix(string(data), "\x00"); text != "" {
-		return strings.Split(text, "\x00"), err
-	}
-	return nil, err
+	data, err := Within(&m.patience, func() ([]byte, error) { return ReadMost(file, memoryMax) })
+	return Split(data), err
 }
 
-func (m *Memory) read(file string) ([]byte, error) {
-	return Within(&m.patience, func() ([]byte, error) { return ReadMost(file, memoryMax) })
+// Split splits strings that end with NUL, as in cmdline and environ.
+func Split(b []byte) []string {
+	b = bytes.TrimSuffix(b, []byte{0})
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(string(b), "\x00")
 }

@@ -22,7 +22,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	harness.Check(t, unix.Mkfifo(pipe, 0o600))
 	p := &Memory{patience: Patience{Each: time.Millisecond, Most: 2}}
 	for range 10 {
-		if _, err := p.read(pipe); !errors.Is(err, ErrHangs) {
+		if _, err := p.strings(pipe); !errors.Is(err, ErrHangs) {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	_ = both.Close()
 	harness.Until(t, "no read hangs", func() bool { return p.patience.hung.Load() == 0 })
 	p.patience.Each = time.Hour
-	if _, err := p.read("/proc/self/environ"); err != nil {
+	if _, err := p.strings("/proc/self/environ"); err != nil {
 		t.Error("after the reads ended:", err)
 	}
 }

@@ -36,26 +36,47 @@ type Stat struct {
 	CPU             int64 // user and system, ns in steps of a Tick
 }
 
+// Extent has the addresses of a process's arguments and environment, zero if they are hidden. It changes with each exec:
+// the kernel randomizes it.
+type Extent struct{ Args, ArgsEnd, Env, EnvEnd uint64 }
+
 // StatOf reads a process's stat. See Gone for the error.
 func StatOf(pid int) (Stat, error) {
+	s, _, err := readStat(pid)
+	return s, err
+}
+
+// ExtentOf also returns the extent.
+func ExtentOf(pid int) (s Stat, at Extent, err error) {
+	s, fields, err := readStat(pid)
+	if len(fields) >= 49 {
+		for i, to := range []*uint64{&at.Args, &at.ArgsEnd, &at.Env, &at.EnvEnd} {
+			*to, _ = strconv.ParseUint(fields[45+i], 10, 64)
+		}
+	}
+	return s, at, err
+}
+
+func readStat(pid int) (s Stat, fields []string, err error) {
 	file, err := syscall.Open(path(pid, "stat"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return Stat{}, err
+		return s, nil, err
 	}
 	defer syscall.Close(file)
 	var data [1024]byte
 	n, err := syscall.Read(file, data[:])
 	if err != nil {
-		return Stat{}, err
+		return s, nil, err
 	}
 	return parseStat(string(data[:n]))
 }
 
-func parseStat(line string) (s Stat, err error) {
+// parseStat also returns the fields from the third on (proc(5)).
+func parseStat(line string) (s Stat, fields []string, err error) {
 	from, to := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
-	fields := strings.Fields(line[max(to+1, 0):])
+	fields = strings.Fields(line[max(to+1, 0):])
 	if from < 0 || to < from || len(fields) < 20 {
-		return s, fmt.Errorf("stat of a process is %q", line)
+		return s, nil, fmt.Errorf("stat of a process is %q", line)
 	}
 	number := func(field int) (n int64) {
 		value, wrong := strconv.ParseInt(fields[field-3], 10, 64)
@@ -66,7 +87,7 @@ func parseStat(line string) (s Stat, err error) {
 		Name: line[from+1 : to], State: fields[0], Parent: int(number(4)), Session: int(number(6)),
 		Start: number(22)*int64(Tick) - clock.Shift(), CPU: (number(14) + number(15)) * int64(Tick),
 	}
-	return s, err
+	return s, fields, err
 }
 
 // Gone reports whether the process exited.

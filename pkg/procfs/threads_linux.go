@@ -98,6 +98,15 @@ type PathCall struct {
 	Call, Path string
 }
 
+// pathCalls have a path as first or second argument.
+var pathCalls = map[int]struct {
+	name     string
+	argument int
+}{
+	unix.SYS_OPENAT: {"openat", 2}, unix.SYS_MOUNT: {"mount", 2}, unix.SYS_UMOUNT2: {"umount2", 1},
+	unix.SYS_UNLINKAT: {"unlinkat", 2},
+}
+
 // PathCalls lists such waits (CAP_SYS_PTRACE).
 func PathCalls(pid int) (all []PathCall) {
 	entries, _ := os.ReadDir(path(pid, "task"))
@@ -110,21 +119,13 @@ func PathCalls(pid int) (all []PathCall) {
 		if len(fields) < 3 {
 			continue
 		}
-		var name, at string
-		switch fields[0] {
-		case strconv.Itoa(unix.SYS_OPENAT):
-			name, at = "openat", fields[2]
-		case strconv.Itoa(unix.SYS_MOUNT):
-			name, at = "mount", fields[2]
-		case strconv.Itoa(unix.SYS_UMOUNT2):
-			name, at = "umount2", fields[1]
-		case strconv.Itoa(unix.SYS_UNLINKAT):
-			name, at = "unlinkat", fields[2]
-		default:
+		number, err := strconv.Atoi(fields[0])
+		call, is := pathCalls[number]
+		if err != nil || !is {
 			continue
 		}
-		if from, err := strconv.ParseUint(at, 0, 64); err == nil {
-			all = append(all, PathCall{t, e.Name(), name, textAt(pid, uintptr(from))})
+		if from, err := strconv.ParseUint(fields[call.argument], 0, 64); err == nil {
+			all = append(all, PathCall{t, e.Name(), call.name, textAt(pid, uintptr(from))})
 		}
 	}
 	return all

@@ -105,12 +105,12 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 
 // still reports whether one program was read. After the exit that is assumed.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
-	stat, at, err := l.stat(pid)
+	stat, at, err := procfs.ExtentOf(int(pid))
 	if err != nil || stat.Zombie() {
 		s.At = clock.Monotonic()
 		return true
 	}
-	if at == (extent{}) {
+	if at == (procfs.Extent{}) {
 		args, err := l.read(file(pid, "cmdline"))
 		return err == nil && slices.Equal(procfs.Split(args), s.Args)
 	}
@@ -118,7 +118,7 @@ func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 }
 
 func (l *looker) remains(pid uint32, s *proctracker.Sight) {
-	if stat, _, err := l.stat(pid); err == nil {
+	if stat, err := procfs.StatOf(int(pid)); err == nil {
 		s.Parent, s.Began, s.Name = uint32(stat.Parent), l.suspends.Monotonic(stat.Start), stat.Name
 	}
 }
@@ -166,12 +166,9 @@ func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 }
 
 func (l *looker) onHost(pid uint32) (bool, error) {
-	var link [64]byte
-	n, err := unix.Readlink(file(pid, "ns/mnt"), link[:])
-	if err != nil {
-		return false, err
-	}
-	return l.node.Host(string(link[:n])), nil
+	inode, err := procfs.Namespace(int(pid), "mnt")
+	mnt, _ := l.node.Namespaces()
+	return err == nil && inode == mnt, err
 }
 
 // environment is nil for a kernel thread. A container's memory may hang.
@@ -265,22 +262,19 @@ type start struct {
 	args, env []byte
 	// execve(2)'s path; may be empty
 	file string
-	at   extent
+	at   procfs.Extent
 }
-
-// extent changes with each exec: the kernel randomizes it.
-type extent struct{ args, argsEnd, env, envEnd uint64 }
 
 // errNoMemory means an exited process, or a kernel thread.
 var errNoMemory = errors.New("it has no memory of its own")
 
 // startOf reads memory once: each file of /proc would wait while the process maps memory.
 func (l *looker) startOf(pid uint32) (start, error) {
-	stat, at, err := l.stat(pid)
+	stat, at, err := procfs.ExtentOf(int(pid))
 	if err != nil {
 		return start{}, err
 	}
-	if at.args == 0 || at.argsEnd < at.args || at.env < at.argsEnd || at.envEnd < at.env {
+	if at.Args == 0 || at.ArgsEnd < at.Args || at.Env < at.ArgsEnd || at.EnvEnd < at.Env {
 		if stat.Zombie() {
 			return start{}, errNoMemory
 		}
@@ -295,10 +289,10 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	}
 	defer unix.Close(fd)
 	most := uint64(len(l.buffer))
-	text := l.buffer[:min(most, at.envEnd-at.args+unix.PathMax)]
+	text := l.buffer[:min(most, at.EnvEnd-at.Args+unix.PathMax)]
 	n := 0
 	for n < len(text) {
-		got, err := unix.Pread(fd, text[n:], int64(at.args)+int64(n))
+		got, err := unix.Pread(fd, text[n:], int64(at.Args)+int64(n))
 		if err != nil || got == 0 {
 			break
 		}
@@ -309,17 +303,17 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	}
 	text = text[:n]
 	part := func(from, to uint64) []byte {
-		return text[min(from-at.args, uint64(n)):min(to-at.args, uint64(n))]
+		return text[min(from-at.Args, uint64(n)):min(to-at.Args, uint64(n))]
 	}
-	s := start{at: at, args: part(at.args, at.argsEnd), env: part(at.env, at.envEnd)}
-	if rest := part(at.envEnd, at.envEnd+unix.PathMax); bytes.IndexByte(rest, 0) > 0 {
+	s := start{at: at, args: part(at.Args, at.ArgsEnd), env: part(at.Env, at.EnvEnd)}
+	if rest := part(at.EnvEnd, at.EnvEnd+unix.PathMax); bytes.IndexByte(rest, 0) > 0 {
 		s.file = string(rest[:bytes.IndexByte(rest, 0)])
 	}
 	return s, nil
 }
 
 // startByFiles is for processes whose memory may not be read by address.
-func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
+func (l *looker) startByFiles(pid uint32, at procfs.Extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))
 	if err != nil {
@@ -329,29 +323,4 @@ func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	env, err := l.read(file(pid, "environ"))
 	s.env = env
 	return s, err
-}
-
-func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
-	text, err := l.read(file(pid, "stat"))
-	if err != nil {
-		return s, at, err
-	}
-	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 0 || end < open {
-		return s, at, errNoMemory
-	}
-	s.Name = string(text[open+1 : end])
-	fields := strings.Fields(string(text[end+1:])) // from the third on: proc(5)
-	number := func(n int) uint64 {
-		if n-3 >= len(fields) {
-			return 0
-		}
-		v, _ := strconv.ParseUint(fields[n-3], 10, 64)
-		return v
-	}
-	if len(fields) > 0 {
-		s.State = fields[0]
-	}
-	s.Parent, s.Session, s.Start = int(number(4)), int(number(6)), int64(number(22))*int64(procfs.Tick)
-	return s, extent{number(48), number(49), number(50), number(51)}, nil
 }

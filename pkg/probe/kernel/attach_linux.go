@@ -143,25 +143,26 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 
 // Gate attaches and detaches system-call tracing, from one goroutine.
 type Gate struct {
-	calls demand
-	// rest is attached after calls and the look for earlier connections.
+	Calls Demand
+	// rest is attached after Calls and the look for earlier connections.
 	rest []*ebpf.Program
-	// talk is empty if calls traces agents' streams.
-	talk, misses demand
+	// Talk is empty if Calls traces agents' streams.
+	Talk, misses Demand
 	missed       *ebpf.Map // the tally of misses
 	before       *past
-	tried        time.Duration
+	// Tried is how long Try lasted, or 0.
+	Tried time.Duration
 }
 
 // IsOpen is safe for concurrent use.
-func (g *Gate) IsOpen() bool { return g.calls.since.Load() != 0 }
+func (g *Gate) IsOpen() bool { return g.Calls.since.Load() != 0 }
 
 // Open attaches: 0.5 ms idle, up to 48 ms in a busy virtual machine. Then it looks for earlier connections.
 func (g *Gate) Open(now int64) (opened bool, err error) {
-	if g.IsOpen() || len(g.calls.programs) == 0 {
+	if g.IsOpen() || len(g.Calls.programs) == 0 {
 		return false, nil
 	}
-	err = g.calls.follow(now, true)
+	err = g.Calls.Follow(now, true)
 	return err == nil, err
 }
 
@@ -169,19 +170,19 @@ func (g *Gate) attachRest() error {
 	if err := g.before.look(); err != nil {
 		return err
 	}
-	return g.calls.attached.attach(g.rest...)
+	return g.Calls.attached.attach(g.rest...)
 }
 
 // Try finds a refusal early, and loads the code.
 func (g *Gate) Try() error {
 	began := time.Now()
-	err := errors.Join(g.calls.follow(0, true), g.FollowTalk(0, true), g.FollowMisses(0, true))
-	g.tried = time.Since(began)
-	return errors.Join(err, g.calls.follow(0, false), g.FollowTalk(0, false), g.FollowMisses(0, false))
+	err := errors.Join(g.Calls.Follow(0, true), g.Talk.Follow(0, true), g.FollowMisses(0, true))
+	g.Tried = time.Since(began)
+	return errors.Join(err, g.Calls.Follow(0, false), g.Talk.Follow(0, false), g.FollowMisses(0, false))
 }
 
-// demand is attached only when needed: it slows all system calls of the node.
-type demand struct {
+// Demand is attached only when needed: it slows all system calls of the node.
+type Demand struct {
 	programs []*ebpf.Program
 	then     func() error // after attaching; may be nil
 	attached attachments
@@ -189,7 +190,8 @@ type demand struct {
 	total, since atomic.Int64
 }
 
-func (d *demand) follow(now int64, on bool) error {
+// Follow attaches or detaches. Reattaching soon costs 13 ms.
+func (d *Demand) Follow(now int64, on bool) error {
 	if on == (len(d.attached) > 0) || len(d.programs) == 0 {
 		return nil
 	}
@@ -209,7 +211,8 @@ func (d *demand) follow(now int64, on bool) error {
 	return nil
 }
 
-func (d *demand) lasted(now int64) time.Duration {
+// Lasted is how long it was attached.
+func (d *Demand) Lasted(now int64) time.Duration {
 	all := d.total.Load()
 	if since := d.since.Load(); since != 0 {
 		all += now - since
@@ -217,15 +220,12 @@ func (d *demand) lasted(now int64) time.Duration {
 	return time.Duration(all)
 }
 
-// FollowTalk switches tracing of agents' streams.
-func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, on) }
-
 // FollowMisses switches tracing of polled files; off empties the tally.
 func (g *Gate) FollowMisses(now int64, on bool) error {
 	if on || len(g.misses.attached) == 0 {
-		return g.misses.follow(now, on)
+		return g.misses.Follow(now, on)
 	}
-	err := g.misses.follow(now, false)
+	err := g.misses.Follow(now, false)
 	if g.missed != nil {
 		key := make([]byte, g.missed.KeySize())
 		for range g.missed.MaxEntries() {
@@ -237,20 +237,8 @@ func (g *Gate) FollowMisses(now int64, on bool) error {
 	return err
 }
 
-// Talked is how long talk was attached.
-func (g *Gate) Talked(now int64) time.Duration { return g.talk.lasted(now) }
-
 func (g *Gate) put() (err error) {
-	err = errors.Join(g.calls.attached.close(), g.talk.attached.close(), g.misses.attached.close(), g.before.close())
-	g.calls.programs, g.rest, g.talk.programs, g.misses.programs, g.before = nil, nil, nil, nil, nil
+	err = errors.Join(g.Calls.attached.close(), g.Talk.attached.close(), g.misses.attached.close(), g.before.close())
+	g.Calls.programs, g.rest, g.Talk.programs, g.misses.programs, g.before = nil, nil, nil, nil, nil
 	return err
 }
-
-// Tried is Try's duration, or 0.
-func (g *Gate) Tried() time.Duration { return g.tried }
-
-// Close detaches. Reattaching soon costs 13 ms.
-func (g *Gate) Close(now int64) error { return g.calls.follow(now, false) }
-
-// Attached is how long the gate was open.
-func (g *Gate) Attached(now int64) time.Duration { return g.calls.lasted(now) }

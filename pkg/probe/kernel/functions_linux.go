@@ -115,8 +115,8 @@ func (s *Side) attachFunctions() error {
 	if err := s.functions.attach(s.named(programs)...); err != nil {
 		return err
 	}
-	s.Gate.calls.programs, s.Gate.rest = s.named(waitHooks), s.named(lockHooks)
-	s.Gate.talk.programs, s.Gate.misses.programs = s.named(talkHooks), s.named([]string{missHook})
+	s.Gate.Calls.programs, s.Gate.rest = s.named(waitHooks), s.named(lockHooks)
+	s.Gate.Talk.programs, s.Gate.misses.programs = s.named(talkHooks), s.named([]string{missHook})
 	return s.tryGate()
 }
 

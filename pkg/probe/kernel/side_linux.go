@@ -190,7 +190,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 		switch {
 		case program == nil:
 		case h.demand && h.feature == "":
-			s.Gate.calls.programs = append(s.Gate.calls.programs, program)
+			s.Gate.Calls.programs = append(s.Gate.Calls.programs, program)
 		case h.demand:
 			s.Gate.rest = append(s.Gate.rest, program)
 		default:
@@ -208,7 +208,7 @@ func (s *Side) tryGate() (err error) {
 	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
 	}
-	s.Gate.calls.then = s.Gate.attachRest
+	s.Gate.Calls.then = s.Gate.attachRest
 	return s.Gate.Try()
 }
 
@@ -255,7 +255,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 // Close detaches; now is in monotonic ns.
 func (s *Side) Close(now int64) error {
 	errs := []error{
-		s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin), s.counters.close(),
+		s.Gate.Calls.Follow(now, false), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin), s.counters.close(),
 	}
 	if s.numbers != nil {
 		errs = append(errs, s.numbers.Close())

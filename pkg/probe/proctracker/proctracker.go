@@ -103,7 +103,6 @@ type Stats struct {
 	Looked, Missed Counts
 	// plugins of callers other than the runtime, beyond their share
 	Refused uint64
-	Late    uint64
 	Lost    map[string]uint64
 }
 

@@ -41,7 +41,6 @@ func (t *Tracker) began(n Notice) {
 	if p := t.processes[n.PID]; p != nil {
 		switch {
 		case n.Time <= p.began: // repeated or late
-			t.stats.Late++
 			return
 		case p.guessed && p.ended == 0 && n.Time <= p.ran:
 			return
@@ -123,10 +122,7 @@ func (t *Tracker) runs(n Notice) {
 	case p == nil:
 		t.met(n)
 		return
-	case n.Time == p.ran:
-		return
-	case n.Time < max(p.began, p.ran):
-		t.stats.Late++ // or of the PID's earlier process
+	case n.Time == p.ran, n.Time < max(p.began, p.ran): // or of the PID's earlier process
 		return
 	}
 	if p.ended != 0 {
@@ -267,10 +263,7 @@ func (t *Tracker) Lost(n uint64) {
 
 // put keeps events in order of time and arrival. Late ones get the current time, so that ticks stay true.
 func (t *Tracker) put(i *item) {
-	if i.time < t.passed {
-		t.stats.Late++
-		i.time = t.passed
-	}
+	i.time = max(i.time, t.passed)
 	later := func(x *item, time int64) int { return cmp.Or(cmp.Compare(x.time, time), -1) }
 	at, _ := slices.BinarySearchFunc(t.queue, i.time, later)
 	t.queue = slices.Insert(t.queue, at, i)

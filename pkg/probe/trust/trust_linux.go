@@ -3,8 +3,6 @@
 package trust
 
 import (
-	"strconv"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
@@ -38,11 +36,6 @@ func (n Node) Namespaces() (mnt, net uint32) { return n.mnt, n.net }
 func Namespace(pid uint32, kind string) uint32 {
 	inode, _ := procfs.Namespace(int(pid), kind)
 	return inode
-}
-
-// Host reports whether a link in /proc/PID/ns is the host's mount namespace.
-func (n Node) Host(link string) bool {
-	return n.mnt != 0 && link == "mnt:["+strconv.FormatUint(uint64(n.mnt), 10)+"]"
 }
 
 func sameNamespace(one, other uint32, kind string) bool {
