@@ -3,13 +3,18 @@ package probe
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
@@ -220,4 +225,122 @@ func TestWhatIsAskedOfIptablesIsSeen(t *testing.T) {
 		ip6tables-legacy -w -N CNI-FORWARD`)
 	compare(t, changes(o, "iptables", ""), "IPT_SO_SET_REPLACE, table nat", "IPT_SO_SET_REPLACE, table nat")
 	compare(t, changes(o, "ip6tables", ""), "IP6T_SO_SET_REPLACE, table filter")
+}
+
+type network struct {
+	t    *testing.T
+	path string
+	work chan func()
+}
+
+func newNetwork(t *testing.T) *network {
+	t.Helper()
+	harness.Root(t)
+	n := &network{t: t, work: make(chan func())}
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the namespace ends with the thread
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		n.path = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
+		made <- err
+		for f := range n.work {
+			f()
+		}
+	}()
+	harness.Check(t, <-made)
+	t.Cleanup(func() { close(n.work) })
+	return n
+}
+
+func (n *network) in(f func()) {
+	done := make(chan struct{})
+	n.work <- func() { defer close(done); f() }
+	<-done
+}
+
+func (n *network) ip(lines ...string) {
+	n.t.Helper()
+	n.in(func() {
+		for _, line := range lines {
+			if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+				n.t.Errorf("ip %s: %v\n%s", line, err, out)
+			}
+		}
+	})
+}
+
+func (n *network) join(to *network, own, other string) {
+	n.t.Helper()
+	n.ip("link set lo up", "link add far type veth peer name near netns "+to.path, "addr add "+own+" dev far", "link set far up")
+	to.ip("link set lo up", "addr add "+other+" dev near", "link set near up")
+	for name, in := range map[string]*network{"far": n, "near": to} {
+		harness.Until(n.t, name+" has a carrier", func() (has bool) {
+			in.in(func() {
+				i, err := net.InterfaceByName(name)
+				has = err == nil && i.Flags&net.FlagRunning != 0
+			})
+			return has
+		})
+	}
+}
+
+func (o *observed) until(t *testing.T, what string, is func(event.Body) bool) {
+	t.Helper()
+	harness.Until(t, what, func() bool { return o.any(is) })
+}
+
+func TestShortQuestionsAreCountedAndChangesTold(t *testing.T) {
+	harness.Root(t)
+	cmd := plugin(t, "asking", "ip link show dev lo >/dev/null; ip link add br9 type bridge; ip -o addr >/dev/null")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	o := observeProbe(t, Options{Detail: DetailAlways, MinSpan: time.Second}, func(*Probe, *observed) {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	asked := map[event.Process]uint64{}
+	for _, q := range all[*event.Questions](o) {
+		if q.Took <= 0 {
+			t.Errorf("%d questions took %d ns", q.Count, q.Took)
+		}
+		asked[q.Process] += q.Count
+	}
+	requests := all[*event.Request](o)
+	if !slices.ContainsFunc(requests, func(q *event.Request) bool { return q.Name == "RTM_NEWLINK" && q.Verb == event.VerbAdd }) {
+		t.Errorf("the bridge was not told of: %d requests", len(requests))
+	}
+	told := 0
+	for _, q := range requests {
+		if q.Query() && q.Name != "RTM_NEWLINK" { // ip probes the kernel in this way
+			told++
+		}
+	}
+	if len(asked) < 2 || told > len(asked) { // one may have lasted a millisecond
+		t.Errorf("counted for %d processes, and %d told", len(asked), told)
+	}
+}
+
+func TestAFirstConnectionIsToldByItsEnd(t *testing.T) {
+	if _, err := exec.LookPath("nsenter"); err != nil {
+		t.Skip(err)
+	}
+	pod := newNetwork(t)
+	pod.ip("link set lo up")
+	var c net.Conn
+	pod.in(func() {
+		l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+		t.Cleanup(func() { l.Close() })
+		c = harness.Must(net.Dial("tcp", l.Addr().String()))(t)
+	})
+	cmd := plugin(t, "late", "nsenter --net="+pod.path+" true")
+	o := observe(t, func(o *observed) {
+		harness.Check(t, cmd.Run()) // awaited from now on
+		c.Close()
+		o.until(t, "it is told", func(b event.Body) bool { _, is := b.(*event.FirstConnection); return is })
+	})
+	entered := all[*event.Enter](o)
+	first := all[*event.FirstConnection](o)
+	if len(entered) == 0 || len(first) != 1 || first[0].NetNS != entered[0].NetNS {
+		t.Errorf("%+v after %+v", first, entered)
+	}
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,5 +68,32 @@ func TestTheLockTableIsReadToABound(t *testing.T) {
 func TestTheTextOfCgroupsIsRead(t *testing.T) {
 	if groups := Groups(os.Getpid()); !strings.Contains(groups, ":/") || Groups(1<<30) != "" {
 		t.Errorf("%q", groups)
+	}
+}
+
+func TestWhenANamespaceWasOpened(t *testing.T) {
+	written := func(name string) time.Time {
+		file := filepath.Join(t.TempDir(), name)
+		harness.Check(t, os.WriteFile(file, nil, 0o600))
+		return harness.Must(os.Stat(file))(t).ModTime()
+	}
+	child := exec.Command("cat")
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	end := harness.Must(child.StdinPipe())(t)
+	before := written("before")
+	if os.Getuid() != 0 {
+		t.Skip("makes a network namespace")
+	}
+	harness.Check(t, child.Start())
+	file := harness.Must(os.Open(path(child.Process.Pid, "ns/net")))(t)
+	after := written("after")
+	at := harness.Must(Opened(child.Process.Pid, "net"))(t)
+	if at.Before(before) || at.After(after) {
+		t.Errorf("opened at %s, not between %s and %s", at, before, after)
+	}
+	harness.Equal(t, harness.Must(Opened(child.Process.Pid, "net"))(t), at, "later")
+	harness.Check(t, errors.Join(file.Close(), end.Close(), child.Wait()))
+	if _, err := Opened(child.Process.Pid, "net"); err == nil {
+		t.Error("of a process that has exited")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func harmless(t *testing.T, events []event.Event) {
@@ -76,4 +77,57 @@ func FuzzCall(f *testing.F) {
 		}
 		harmless(t, d.note(event.Event{Body: &event.Exit{Process: kernel.ProcessOf(w.H.Task)}}))
 	})
+}
+
+func TestNoClassOfRecordsVanishes(t *testing.T) {
+	lasting := map[kernel.InsideClass]bool{
+		kernel.InsideClassCLASS_OTHER: true, kernel.InsideClassCLASS_WORK: true, kernel.InsideClassCLASS_NEVER: true, kernel.InsideClassCLASS_SLEEP: true,
+		kernel.InsideClassCLASS_FUTEX: true, kernel.InsideClassCLASS_POLL: true, kernel.InsideClassCLASS_WAIT: true,
+	}
+	d := newDecoder()
+	for class := range kernel.InsideClassCLASSES {
+		if (handlers[class] == nil) != lasting[class] {
+			t.Errorf("class %d: a handler: %v", class, handlers[class] != nil)
+		}
+	}
+	for class := range 256 { // unknown classes also are waits, and a connect of which only the wait was seen
+		bodies := d.bodies(record{InsideCallEvent: &kernel.InsideCallEvent{Class: uint8(class)}})
+		if wait, is := bodiesWait(bodies); (class >= int(kernel.InsideClassCLASSES) || class == int(kernel.InsideClassCLASS_CONNECT)) && (!is || wait.Kind != event.WaitCall) {
+			t.Errorf("class %d: %+v", class, bodies)
+		}
+	}
+}
+
+func bodiesWait(bodies []event.Body) (*event.Wait, bool) {
+	if len(bodies) != 1 {
+		return nil, false
+	}
+	w, is := bodies[0].(*event.Wait)
+	return w, is
+}
+
+// The last sample of a frozen holder may come after the thaw: then no file freezes it any more.
+func TestWhatFrozeAHolderIsKept(t *testing.T) {
+	frozen, stopped := event.AgentFrozen, event.AgentStopped
+	d := &Decoder{holders: map[uint32]*holder{1: {Actor: &event.Actor{PID: 7}}}}
+	for i, sample := range []struct {
+		state    event.AgentState
+		by, want string
+	}{{frozen, "cgroup.freeze", "cgroup.freeze"}, {frozen, "", "cgroup.freeze"}, {stopped, "", ""}, {"", "", ""}} {
+		now := int64(i + 1)
+		d.LookAtHolders(now, func(int) (event.AgentState, string) { return sample.state, sample.by })
+		if h := d.holders[1].during(now); h.By != sample.want {
+			t.Errorf("sample %d: %s by %q, want %q", i, h.State, h.By, sample.want)
+		}
+	}
+}
+
+// A wait that began before its process was followed has no file; that is not the root directory.
+func TestALockWithoutAFileHasNoPath(t *testing.T) {
+	d := &Decoder{}
+	for name, want := range map[string]string{"": "", "lock\x00run\x00": "/run/lock"} {
+		r := record{InsideCallEvent: &kernel.InsideCallEvent{Class: uint8(kernel.InsideClassCLASS_FLOCK)}, data: []byte(name)}
+		bodies, _ := d.lock(r)
+		harness.Equal(t, bodies[0].(*event.Wait).Path, want)
+	}
 }

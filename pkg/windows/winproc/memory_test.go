@@ -107,7 +107,7 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// Checked against Windows in split_windows_test.go.
+// Checked against Windows in system_windows_test.go.
 var commandLines = map[string][]string{
 	``:                       nil,
 	`a`:                      {"a"},
