@@ -31,7 +31,7 @@ func attach(o Options) (*observer, error) {
 func told(o winproc.Options, session *etw.Session) *observer {
 	s := winproc.New(o, session)
 	observer := &observer{
-		name: SourceETW, run: s.Run, close: func() error { return errors.Join(s.Close(), session.Close()) },
+		name: SourceETW, run: s.Run, close: session.Close,
 		readings: func() []meter.Reading { return append(s.Stats().Readings(), session.Stats().Readings()...) },
 	}
 	if partial := session.Partial(); partial != nil {
@@ -49,7 +49,7 @@ func snapshots(o winproc.Options, instead error) *observer {
 	})
 	s := winproc.New(o, teller)
 	observer := &observer{
-		name: SourceSnapshots, close: s.Close,
+		name: SourceSnapshots, close: func() error { return nil },
 		run: func(ctx context.Context, to event.Sink) error {
 			sink = to
 			return s.Run(ctx, to)

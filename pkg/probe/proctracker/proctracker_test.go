@@ -192,7 +192,7 @@ func (w *world) tell(t *testing.T, all []told, ticksLate int64) *Tracker {
 
 func (w *world) lifeOf(key event.Process) *life {
 	for _, l := range w.lives {
-		if keyOf(l.pid, l.began) == key {
+		if KeyOf(l.pid, l.began) == key {
 			return l
 		}
 	}

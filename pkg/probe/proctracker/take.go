@@ -109,10 +109,11 @@ func (t *Tracker) makeRoom() bool {
 }
 
 // key makes keys on demand, because few are needed.
-func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
-func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
+func (p *process) key() event.Process    { return KeyOf(p.pid, p.began) }
+func (p *process) parent() event.Process { return KeyOf(p.up, p.upBegan) }
 
-func keyOf(pid uint32, began int64) event.Process {
+// KeyOf identifies a process by PID and start.
+func KeyOf(pid uint32, began int64) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(began, 10))
 }
 

@@ -56,14 +56,7 @@ type Stats struct {
 	Late, Single uint64
 }
 
-const (
-	remedyPrivilege = "run cniscope as SYSTEM or as an administrator"
-	remedyFull      = "stop an unused session: `logman query -ets` lists all, `logman stop NAME -ets` stops a session"
-	remedyTaken     = "another program already records: `logman query -ets` lists the sessions, `logman stop NAME " +
-		"-ets` stops one"
-	remedyUnsupported = "it needs Windows Server 2016 or later"
-	remedyOther       = "please report it"
-)
+const remedyUnsupported = "it needs Windows Server 2016 or later"
 
 // RefusedError is a refusal of Windows with a remedy.
 type RefusedError struct {

@@ -151,16 +151,16 @@ var Wine = sync.OnceValue(func() bool {
 })
 
 func refused(doing string, err error) error {
-	remedy := remedyOther
+	remedy := "please report it"
 	switch {
 	case Wine(), errors.Is(err, windows.ERROR_PROC_NOT_FOUND), errors.Is(err, errors.ErrUnsupported):
 		remedy = remedyUnsupported
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD):
-		remedy = remedyPrivilege
+		remedy = "run cniscope as SYSTEM or as an administrator"
 	case errors.Is(err, windows.ERROR_ALREADY_EXISTS):
-		remedy = remedyTaken
+		remedy = "another program already records: `logman query -ets` lists the sessions, `logman stop NAME -ets` stops one"
 	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES): // 64 sessions, 8 system loggers
-		remedy = remedyFull
+		remedy = "stop an unused session: `logman query -ets` lists all, `logman stop NAME -ets` stops a session"
 	}
 	return &RefusedError{Doing: doing, Remedy: remedy, Err: err}
 }

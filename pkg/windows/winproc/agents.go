@@ -5,11 +5,11 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -57,9 +57,7 @@ func newAgents(r *reader, names []string) *agents {
 }
 
 // keyOf identifies a process by PID and creation time, which unlike the monotonic clock is stable.
-func keyOf(pid uint32, created Filetime) event.Process {
-	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
-}
+func keyOf(pid uint32, created Filetime) event.Process { return proctracker.KeyOf(pid, int64(created)) }
 
 func (a *agents) open() bool {
 	if len(a.sandboxes) > 0 {

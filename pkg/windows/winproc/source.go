@@ -42,7 +42,6 @@ type Source struct {
 	options  Options
 	teller   Teller
 	anchored atomic.Pointer[[]anchor.Anchor]
-	unwatch  func()
 
 	mu    sync.Mutex
 	stats Stats
@@ -51,11 +50,8 @@ type Source struct {
 // New returns a Source for a Teller.
 func New(o Options, teller Teller) *Source {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Source{options: o, teller: teller, unwatch: func() {}}
+	s := &Source{options: o, teller: teller}
 	s.anchored.Store(&[]anchor.Anchor{})
-	if o.Anchors != nil {
-		s.unwatch = o.Anchors.Watch(func(a []anchor.Anchor) { s.anchored.Store(&a) })
-	}
 	return s
 }
 
@@ -66,14 +62,11 @@ func (s *Source) Stats() Stats {
 	return s.stats
 }
 
-// Close stops watching the runtime's anchors.
-func (s *Source) Close() error {
-	s.unwatch()
-	return nil
-}
-
 // Run delivers events until ctx ends, present processes first.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	if s.options.Anchors != nil {
+		defer s.options.Anchors.Watch(func(a []anchor.Anchor) { s.anchored.Store(&a) })()
+	}
 	r := newReader(s, sink)
 	defer r.close()
 	if err := r.begin(); err != nil {

@@ -48,7 +48,6 @@ func callOf(l *lived) *call {
 
 // name finds calls' interfaces: those that no other call can have.
 func (t *Trace) name(calls []*call) {
-	near := among(calls)
 	seen := map[string]bool{}
 	for _, l := range t.lives {
 		c := callOf(l)
@@ -58,7 +57,7 @@ func (t *Trace) name(calls []*call) {
 			}
 			seen[name] = true
 			if l.part == partWork {
-				c = near.only(l.Time)
+				c = only(calls, l.Time)
 			}
 			if c != nil && c.name() == antrea {
 				c.interfaces = append(c.interfaces, name)
@@ -105,20 +104,6 @@ func interfaces(l *lived) (names []string) {
 	return names
 }
 
-type nearby struct {
-	calls []*call
-	over  []int64
-}
-
-func among(calls []*call) (n nearby) {
-	n.calls = calls
-	for _, c := range calls {
-		n.over = append(n.over, c.until(after))
-	}
-	slices.Sort(n.over)
-	return n
-}
-
 func (l *lived) until(more int64) int64 {
 	if l.ended == 0 {
 		return math.MaxInt64
@@ -127,18 +112,19 @@ func (l *lived) until(more int64) int64 {
 }
 
 // only returns the one call that an agent can have worked for.
-func (n nearby) only(at int64) *call {
-	begun, _ := slices.BinarySearchFunc(n.calls, at+1, func(c *call, at int64) int { return cmp.Compare(c.Time, at) })
-	over, _ := slices.BinarySearch(n.over, at)
-	if begun-over != 1 {
-		return nil
-	}
-	for i := begun - 1; i >= max(0, begun-100); i-- {
-		if n.calls[i].until(0) > at {
-			return n.calls[i]
+func only(calls []*call, at int64) (one *call) {
+	for _, c := range calls {
+		if c.Time <= at && at <= c.until(after) {
+			if one != nil {
+				return nil
+			}
+			one = c
 		}
 	}
-	return nil
+	if one != nil && one.until(0) <= at {
+		return nil
+	}
+	return one
 }
 
 type moment struct {
