@@ -32,7 +32,6 @@ var acts = map[string]func() error{
 	"idler":       func() error { return nil },
 	"stopper":     stopRuntime,
 	"parked":      func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
-	"limited":     askAPIServer,
 	"hanger":      func() error { time.Sleep(3 * time.Second); return nil },
 	"sharer":      func() error { return share(0, 300*time.Millisecond) },
 	"cilium":      putEndpoint,

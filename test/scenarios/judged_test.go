@@ -201,6 +201,9 @@ func TestReportsAreJudged(t *testing.T) {
 		before: func(s *scene, _ rig.Net) func() { s.looked("mesh"); return func() {} },
 		cause:  "missing_plugin", says: `^plugin "mesh" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
+		name: "no loopback", control: []rig.Plugin{rig.Bridge()}, before: without("loopback"), fails: true,
+		cause: "missing_plugin", says: `^plugin "loopback" cannot start: it is not in `, report: "containerd/containerd#8419",
+	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
 		cause: "leaked_child", says: `watcher \(pid \d+\) to close the standard output of plugin leaver, which had exited`,
 	}, {

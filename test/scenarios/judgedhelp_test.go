@@ -39,6 +39,15 @@ func answeringAPIServer(after time.Duration, says string) func(*scene, rig.Net) 
 	return func(s *scene, _ rig.Net) func() { return answersAfter(s.T, "tcp", apiServer, after, says) }
 }
 
+// without takes a plugin out of the directory.
+func without(name string) func(*scene, rig.Net) func() {
+	return func(s *scene, _ rig.Net) func() {
+		path := filepath.Join(s.rig.CNIBinDir(), name)
+		harness.Check(s.T, os.Rename(path, path+".away"))
+		return func() { harness.Check(s.T, os.Rename(path+".away", path)) }
+	}
+}
+
 func busyAgent(s *scene, _ rig.Net) func() {
 	return answers(s, func() { time.Sleep(200 * time.Millisecond) }, http.StatusTooManyRequests)
 }
