@@ -23,7 +23,7 @@ func init() {
 }
 
 // furtherReports fail in the real bridge and host-local, or in a report's words; each stands above its twin.
-func furtherReports() []report {
+func furtherReports() []incident {
 	noMAC := func(s *scene) func() {
 		name := s.rig.Networks()[0].Bridge
 		_ = exec.Command("ip", "link", "delete", name).Run()
@@ -37,26 +37,26 @@ func furtherReports() []report {
 		conf["type"] = "host-local"
 		return []rig.Plugin{rig.Bridge(rig.Conf{"ipam": conf})}
 	}
-	all := []report{{incident{
-		id: "no-ranges", chain: leases(rig.Conf{"ranges": []string{}}), says: []string{"plugin host-local failed", "no IP ranges specified"}, remedy: "a podCIDR",
-	}, "shrink"}, {incident{
-		id: "empty-subnet", chain: leases(rig.Conf{"subnet": ""}), says: []string{"invalid CIDR address"}, remedy: "a podCIDR",
-	}, "shrink"}, {incident{
-		id: "subnet-twin", chain: leases(rig.Conf{"subnet": "10.1.0.1"}), says: []string{"invalid CIDR address: 10.1.0.1"},
-	}, "podCIDR"}, {incident{
-		id: "bridge-without-mac", chain: []rig.Plugin{rig.Bridge()}, before: noMAC, says: []string{"could not set bridge's mac: invalid argument"}, remedy: "the ADD before",
-	}, "drain"}, {incident{
+	all := []incident{{
+		id: "no-ranges", chain: leases(rig.Conf{"ranges": []string{}}), says: []string{"plugin host-local failed", "no IP ranges specified"}, remedy: "a podCIDR", never: "shrink",
+	}, {
+		id: "empty-subnet", chain: leases(rig.Conf{"subnet": ""}), says: []string{"invalid CIDR address"}, remedy: "a podCIDR", never: "shrink",
+	}, {
+		id: "subnet-twin", chain: leases(rig.Conf{"subnet": "10.1.0.1"}), says: []string{"invalid CIDR address: 10.1.0.1"}, never: "podCIDR",
+	}, {
+		id: "bridge-without-mac", chain: []rig.Plugin{rig.Bridge()}, before: noMAC, says: []string{"could not set bridge's mac: invalid argument"}, remedy: "the ADD before", never: "drain",
+	}, {
 		id: "result-without-address", chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{}, "isGateway": false, "ipMasq": false})},
-		says: []string{"the result of plugin bridge has no IP address"}, remedy: "set ipam",
-	}, "kubectl describe"}, {incident{
-		id: "stale-token", chain: does("linkerd-cni", "unauthorized"), says: []string{"Unauthorized"}, remedy: "take linkerd-cni out",
-	}, "istio"}, {incident{
-		id: "token-twin", chain: does("contiv", "unauthorized"), says: []string{"Unauthorized"},
-	}, "linkerd"}, {incident{
-		id: "empty-name", chain: does("multus", "comma"), says: []string{"resource name may not be empty"}, remedy: "in which a name is empty",
-	}, "add the NetworkAttachmentDefinition"}, {incident{
-		id: "name-twin", chain: does("multus", "definition"), says: []string{"(macvlan-conf)"}, remedy: "add the NetworkAttachmentDefinition",
-	}, "is empty"}}
+		says: []string{"the result of plugin bridge has no IP address"}, remedy: "set ipam", never: "kubectl describe",
+	}, {
+		id: "stale-token", chain: does("linkerd-cni", "unauthorized"), says: []string{"Unauthorized"}, remedy: "take linkerd-cni out", never: "istio",
+	}, {
+		id: "token-twin", chain: does("contiv", "unauthorized"), says: []string{"Unauthorized"}, never: "linkerd",
+	}, {
+		id: "empty-name", chain: does("multus", "comma"), says: []string{"resource name may not be empty"}, remedy: "in which a name is empty", never: "add the NetworkAttachmentDefinition",
+	}, {
+		id: "name-twin", chain: does("multus", "definition"), says: []string{"(macvlan-conf)"}, remedy: "add the NetworkAttachmentDefinition", never: "is empty",
+	}}
 	for i := range all {
 		all[i].fails, all[i].cause = true, "plugin_error"
 	}

@@ -94,9 +94,7 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 		"unix": "unix " + filepath.Join(t.TempDir(), "antrea.sock"), "tcp": "tcp " + harness.Address(t),
 	} {
 		t.Run(network, func(t *testing.T) {
-			s := *s
-			s.T = t
-			s.pods = 100 * len(network)
+			s := s.in(t)
 			s.startAgent(address, 2500*time.Millisecond, 0)
 			s.network("through-"+network, through(address))
 			same := s.replayed()

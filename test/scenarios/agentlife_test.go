@@ -70,8 +70,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 	address := "unix " + filepath.Join(t.TempDir(), "agent.sock")
 	agent := s.startAgent(address, 100*time.Millisecond, 0)
 	ask := func(t *testing.T, does string) *call {
-		s := *s
-		s.T, s.pods = t, 10*len(does)
+		s := s.in(t)
 		s.network(does, func(n rig.Net) rig.Conf {
 			conf := rig.Conf{"type": "remote", "agent": address, "does": does}
 			if does == "delegates" {

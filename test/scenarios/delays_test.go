@@ -175,7 +175,7 @@ func (s *scene) delay(dir, place string, length time.Duration) (says, cause stri
 		defer func() { <-over }()
 	}
 	s.add(o, false)
-	outer, _ := s.started(fmt.Sprintf("pod-%d", s.pods))
+	outer, _ := s.started(fmt.Sprintf("pod-%d", *s.pods))
 	return outer.Attrs["cniscope.verdict"], outer.Attrs["cniscope.cause"]
 }
 

@@ -6,11 +6,38 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
+
+// stays starts a pod, and returns its sandbox, network namespace and address.
+func (s *scene) stays(o rig.PodOptions) (id, netns, ip string) {
+	s.Helper()
+	o.Namespace = "shop"
+	id = harness.Must(s.rig.RunPod(s.ctx, o))(s.T)
+	status := harness.Must(s.rig.PodStatus(s.ctx, id))(s.T)
+	return id, regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info)), status.Status.Network.Ip
+}
+
+// connects makes the first connection to a pod.
+func connects(t *testing.T, netns, ip string) {
+	t.Helper()
+	conn := harness.Must(net.Dial("tcp", listen(t, netns, ip).Addr().String()))(t)
+	conn.Close()
+}
+
+// logged waits for a line of the log about a pod's first connection.
+func (s *scene) logged(came, pod string) (line string) {
+	s.Helper()
+	harness.Until(s, "it is logged", func() bool {
+		line = strings.Join(lines(s.scope.LogText(), "a pod's first connection "+came+`" pod=shop/`+pod+" "), "")
+		return line != ""
+	})
+	return line
+}
 
 func listen(t *testing.T, netns, address string) (l net.Listener) {
 	t.Helper()
@@ -28,14 +55,11 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 	s.network("pods", rig.Bridge())
 	silent := s.add(rig.PodOptions{}, false)
 	for _, pod := range []string{"early", "late"} {
-		id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod}))(t)
+		_, netns, ip := s.stays(rig.PodOptions{Name: pod})
 		if pod == "late" {
 			s.call(pod)
 		}
-		status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
-		netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
-		c := harness.Must(net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String()))(t)
-		c.Close()
+		connects(t, netns, ip)
 		harness.Eventually(s, func() error {
 			call := s.call(pod)
 			after := call.Ms("cniscope.first_connection_ms")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,10 +60,7 @@ func init() {
 	doings["ADD killed"] = answered("RPC failed; request ip return 500 configure nic failed add nic to ovs failed signal: killed: ")
 	doings["ADD failed"] = answered("RPC failed; request ip return 500 configure nic failed")
 	doings["ADD hasty"] = func() error {
-		client := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", ciliumSocket)
-		}}}
-		answer, err := client.Post("http://pluginapi/cmdadd", "application/json", nil)
+		answer, err := overUnix(time.Second).Post("http://pluginapi/cmdadd", "application/json", nil)
 		if err != nil {
 			return err
 		}
@@ -119,22 +115,10 @@ func churn(s *scene) func() {
 }
 
 // echoes answers each request at once with as many bytes.
-func echoes(s *scene) func() {
-	l := harness.Must(net.Listen("tcp", apiServer))(s.T)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, c) }()
-		}
-	}()
-	return func() { l.Close() }
-}
+var echoes = serving("tcp", apiServer, func(c net.Conn) { _, _ = io.Copy(c, c) })
 
 // lateReports are incidents in which a plugin gave up, or what it asked for was refused; each stands above its twin.
-func lateReports() []report {
+func lateReports() []incident {
 	runs := func(command ...string) func(*scene) func() {
 		return func(s *scene) func() {
 			return answers(s, func() { _ = exec.Command(command[0], command[1:]...).Run() }, 500)
@@ -156,42 +140,42 @@ func lateReports() []report {
 			time.Sleep(time.Second)
 		}, 500)
 	}
-	all := []report{{incident{
-		id: "dump-interrupted", chain: does("cilium-cni", "dump"), before: churn, says: []string{"unable to list interfaces"}, remedy: "fewer pods at once",
-	}, "API"}, {incident{
-		id: "condition-twin", chain: does("cilium-cni", "condition"), says: []string{"the condition"},
-	}, "came and went"}, {incident{
-		id: "master-has-another-kind", chain: does("multus", "macvlan"), says: []string{"device or resource busy"}, remedy: "macvlan or ipvlan, not both",
-	}, "lock"}, {incident{
-		id: "argument-list-too-long", chain: does("multus", "big"), says: []string{"tuning: argument list too long"}, remedy: "shorten CNI_ARGS",
-	}, "install"}, {incident{
-		id: "program-twin", chain: does("multus", "absent"), says: []string{"absent: no such file or directory"},
-	}, "shorten"}, {incident{
+	all := []incident{{
+		id: "dump-interrupted", chain: does("cilium-cni", "dump"), before: churn, says: []string{"unable to list interfaces"}, remedy: "fewer pods at once", never: "API",
+	}, {
+		id: "condition-twin", chain: does("cilium-cni", "condition"), says: []string{"the condition"}, never: "came and went",
+	}, {
+		id: "master-has-another-kind", chain: does("multus", "macvlan"), says: []string{"device or resource busy"}, remedy: "macvlan or ipvlan, not both", never: "lock",
+	}, {
+		id: "argument-list-too-long", chain: does("multus", "big"), says: []string{"tuning: argument list too long"}, remedy: "shorten CNI_ARGS", never: "install",
+	}, {
+		id: "program-twin", chain: does("multus", "absent"), says: []string{"absent: no such file or directory"}, never: "shorten",
+	}, {
 		id: "agent-waits-for-xtables-lock", chain: does("cilium-cni", "hasty"), before: locked,
-		says: []string{"deadline exceeded", "ran ip6tables-legacy, while plugin cilium-cni waited"},
-	}, "rate limit"}, {incident{
-		id: "answer-twin", chain: does("cilium-cni", "failed"), before: leaving, says: []string{"plugin cilium-cni waited for"},
-	}, "tail"}, {incident{
+		says: []string{"deadline exceeded", "ran ip6tables-legacy, while plugin cilium-cni waited"}, never: "rate limit",
+	}, {
+		id: "answer-twin", chain: does("cilium-cni", "failed"), before: leaving, says: []string{"plugin cilium-cni waited for"}, never: "tail",
+	}, {
 		id: "address-is-there", chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("twice")},
-		says: []string{"file exists", "its last command, ip, exited 2"}, remedy: "all but one plugin",
-	}, "rm "}, {incident{
+		says: []string{"file exists", "its last command, ip, exited 2"}, remedy: "all but one plugin", never: "rm ",
+	}, {
 		id: "command-killed-for-memory", chain: does("cilium-cni", "killed"), before: func(s *scene) func() {
 			ofctl := incidentDir + "/ovs-ofctl"
 			_ = os.Symlink(harness.Must(exec.LookPath("sh"))(s.T), ofctl)
 			return runs(ofctl, "-c", "kill -9 $$")(s)
 		},
-		says: []string{"signal: killed", "before that, a command of its agent, ovs-ofctl, was killed by SIGKILL after "}, remedy: "raise the memory limit",
-	}, "strace"}, {incident{
-		id: "killed-twin", chain: does("cilium-cni", "failed"), before: runs("true"), says: []string{"configure nic failed\""},
-	}, "memory"}}
+		says: []string{"signal: killed", "before that, a command of its agent, ovs-ofctl, was killed by SIGKILL after "}, remedy: "raise the memory limit", never: "strace",
+	}, {
+		id: "killed-twin", chain: does("cilium-cni", "failed"), before: runs("true"), says: []string{"configure nic failed\""}, never: "memory",
+	}}
 	for i := range all {
 		all[i].fails, all[i].cause = true, "plugin_error"
 	}
-	return append(all, report{incident{
-		id: "no-agent-at-its-port", chain: does("weave-net", "refused"), fails: true, cause: "agent_refused", says: []string{weaver}, remedy: "start weave",
-	}, "cilium"}, report{incident{
-		id: "client-side-throttling", chain: does("multus", "throttled"), before: echoes, cause: "api_server", says: []string{apiServer}, remedy: "raise the limit of the plugin's client",
-	}, "etcd"})
+	return append(all, incident{
+		id: "no-agent-at-its-port", chain: does("weave-net", "refused"), fails: true, cause: "agent_refused", says: []string{weaver}, remedy: "start weave", never: "cilium",
+	}, incident{
+		id: "client-side-throttling", chain: does("multus", "throttled"), before: echoes, cause: "api_server", says: []string{apiServer}, remedy: "raise the limit of the plugin's client", never: "etcd",
+	})
 }
 
 // doctor names a cached result without content, with which containerd 1.7 cannot stop a sandbox; the remedy helps.
@@ -199,11 +183,7 @@ func TestACachedResultThatIsEmpty(t *testing.T) {
 	s := set(t, rig.Options{Containerd: harness.Must(filepath.Abs("../tools/bin/containerd-1.7"))(t)}, slowly)
 	s.network("cached", rig.Bridge())
 	id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "cached-1"}))(t)
-	doctor := func() string {
-		out, _ := exec.CommandContext(s.ctx, program, "doctor", "--config", s.scope.Config()).CombinedOutput()
-		return string(out)
-	}
-	if said := doctor(); strings.Contains(said, "cut off") {
+	if said := s.ask("doctor"); strings.Contains(said, "cut off") {
 		t.Errorf("of a sound one: %s", said)
 	}
 	files := harness.Must(filepath.Glob(filepath.Join(s.rig.Dir(), "cover/cni/results/cached-"+id+"*")))(t)
@@ -215,7 +195,7 @@ func TestACachedResultThatIsEmpty(t *testing.T) {
 	if err := s.rig.StopPod(s.ctx, id); err == nil || !strings.Contains(err.Error(), "cached result") {
 		t.Fatalf("it stopped: %v", err)
 	}
-	harness.Says(t, doctor(), "leaked-networks: libcni's cached result of 1 network attachment is empty or cut off", "of sandbox "+id,
+	harness.Says(t, s.ask("doctor"), "leaked-networks: libcni's cached result of 1 network attachment is empty or cut off", "of sandbox "+id,
 		"→ rm /var/lib/cni/results/"+filepath.Base(files[0]))
 	harness.Check(t, os.Remove(files[0]))
 	harness.Check(t, s.rig.StopPod(s.ctx, id))

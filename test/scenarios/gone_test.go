@@ -78,18 +78,15 @@ func TestWhatALivingPodLost(t *testing.T) {
 		{"learned-0", []rig.Plugin{ptp, rig.Test("learner")}, mac, nil, "", "", "", "permanent"},
 	} {
 		t.Run(c.pod, func(t *testing.T) {
-			s := *s
-			s.T = t
+			s := s.in(t)
 			s.network(strings.TrimSuffix(c.pod, "-0"), c.chain...)
-			o := rig.PodOptions{Namespace: "shop", Name: c.pod}
+			o := rig.PodOptions{Name: c.pod}
 			if len(c.chain) > 1 && c.absent == "" {
 				o.HostPorts = []rig.HostPort{{Host: int32(28080 + i), Container: 80}}
 			}
-			id := harness.Must(s.rig.RunPod(s.ctx, o))(t)
+			id, netns, ip := s.stays(o)
 			// The next network has the same range.
 			defer func() { harness.Check(t, s.rig.StopPod(s.ctx, id)) }()
-			status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
-			ip := status.Status.Network.Ip
 			if c.then != nil {
 				defer func() { _ = exec.Command("ip", "rule", "del", "from", ip, "lookup", "4711").Run() }()
 			}
@@ -115,7 +112,6 @@ func TestWhatALivingPodLost(t *testing.T) {
 				t.Errorf("it names %s: %+v", c.absent, found[i])
 			}
 			time.Sleep(5 * time.Second) // the look comes 3 s after the setup
-			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
 			l := listen(t, netns, ip)
 			harness.Check(t, harness.Within(netns, func() error {
 				conn, err := net.Dial("tcp", l.Addr().String())
@@ -124,15 +120,10 @@ func TestWhatALivingPodLost(t *testing.T) {
 				}
 				return err
 			}))
-			const late = "a pod's first connection came late"
-			var said []string
-			harness.Until(s, "it is logged", func() bool {
-				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
-				return len(said) > 0
-			})
-			harness.Says(t, said[0], "cause="+c.cause, says, c.remedy)
-			if c.says == "" && strings.Contains(said[0], "remedy=") {
-				t.Error(said[0])
+			said := s.logged("came late", c.pod)
+			harness.Says(t, said, "cause="+c.cause, says, c.remedy)
+			if c.says == "" && strings.Contains(said, "remedy=") {
+				t.Error(said)
 			}
 		})
 	}

@@ -3,7 +3,6 @@
 package scenarios
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,14 +81,7 @@ var doings = map[string]func() error{
 		return nil
 	},
 	"ADD lost": func() error {
-		client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", ciliumSocket)
-		}}}
-		request, err := http.NewRequest(http.MethodPut, "http://localhost/v1/endpoint/1", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := client.Do(request)
+		answer, err := put(2 * time.Second)
 		if err != nil {
 			return fmt.Errorf("unable to create endpoint: Cilium API client timeout exceeded")
 		}
@@ -163,6 +155,17 @@ func listens(address string) error {
 
 // answersAfter is a server that holds each connection for a time after its request, then ends it.
 func answersAfter(t *testing.T, network, address string, long time.Duration, says string) func() {
+	return serves(t, network, address, func(c net.Conn) {
+		time.Sleep(long)
+		_, _ = io.WriteString(c, says)
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // unread bytes would reset it
+		_, _ = io.Copy(io.Discard, c)
+		c.Close()
+	})
+}
+
+// serves serves each connection.
+func serves(t *testing.T, network, address string, serve func(net.Conn)) func() {
 	if network == "unix" {
 		_ = os.Remove(address)
 	}
@@ -173,12 +176,7 @@ func answersAfter(t *testing.T, network, address string, long time.Duration, say
 			if err != nil {
 				return
 			}
-			time.AfterFunc(long, func() {
-				_, _ = io.WriteString(c, says)
-				_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // unread bytes would reset it
-				_, _ = io.Copy(io.Discard, c)
-				c.Close()
-			})
+			go serve(c)
 		}
 	}()
 	return func() { l.Close() }
@@ -213,6 +211,7 @@ type incident struct {
 	cause  string
 	says   []string // parts of the verdict
 	remedy string   // part of the remedy
+	never  string   // not in the remedy
 }
 
 func does(plugin, what string) []rig.Plugin {
@@ -366,24 +365,29 @@ func TestIncidents(t *testing.T) {
 	s := incidentRig(t)
 	s.record()
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
-	for i, c := range append(slowIncidents(n), failedIncidents()...) {
-		t.Run(c.id, func(t *testing.T) {
-			s := *s
-			s.T, s.prefix, s.pods = t, c.id, 100*i
-			s.network(c.id, c.chain...)
-			if c.before != nil {
-				defer c.before(&s)()
-			}
-			c.judged(s.add(rig.PodOptions{}, c.fails), &s)
-		})
+	for _, c := range slices.Concat(slowIncidents(n), failedIncidents(), moreReports(), unseen(), furtherReports(), lateReports()) {
+		t.Run(c.id, func(t *testing.T) { s.in(t).suffersFrom(c) })
 	}
+}
+
+func (s *scene) suffersFrom(c incident) *call {
+	s.Helper()
+	s.prefix = c.id
+	s.network(c.id, c.chain...)
+	if c.before != nil {
+		defer c.before(s)()
+	}
+	call := s.add(rig.PodOptions{}, c.fails)
+	c.judged(call, s)
+	return call
 }
 
 func (c *incident) judged(call *call, s *scene) {
 	s.Helper()
 	cause, verdict, remedy := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
 	lacks := func(part string) bool { return !strings.Contains(verdict, part) }
-	if cause != c.cause || slices.ContainsFunc(c.says, lacks) || !strings.Contains(remedy, c.remedy) {
+	if cause != c.cause || slices.ContainsFunc(c.says, lacks) || !strings.Contains(remedy, c.remedy) ||
+		c.never != "" && strings.Contains(remedy, c.never) {
 		s.Errorf("%s: %s\n  → %s", cause, verdict, remedy)
 	}
 }

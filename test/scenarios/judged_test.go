@@ -136,7 +136,6 @@ func TestReportsAreJudged(t *testing.T) {
 	unmasked := rig.Bridge(rig.Conf{"ipMasq": false}) // runs no iptables
 	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
 	with := func(name string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(name), rig.Test("idler")} }
-	number := 0
 	for _, c := range []judged{{
 		name: "dozens of iptables", control: idle, chain: with("nodeport"),
 		cause: "many_commands", says: `plugin nodeport ran iptables 300 times`, report: "containernetworking/plugins#510",
@@ -221,10 +220,8 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a computation", control: idle, chain: with("wireguard"), cause: "plugin|cpu_starved", says: `plugin wireguard used \S+ of CPU|waited for a CPU`,
 	}} {
-		number++
 		t.Run(c.name, func(t *testing.T) {
-			s := *s
-			s.T, s.pods = t, 100*number
+			s := s.in(t)
 			s.judge(c)
 		})
 	}

@@ -38,16 +38,24 @@ func lease() int {
 	return 0
 }
 
-// putEndpoint behaves like Cilium's plugin.
-func putEndpoint() error {
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+// overUnix is a client of ciliumSocket.
+func overUnix(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", ciliumSocket)
 	}}}
+}
+
+func put(timeout time.Duration) (*http.Response, error) {
 	request, err := http.NewRequest(http.MethodPut, "http://localhost/v1/endpoint/1", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer, err := client.Do(request)
+	return overUnix(timeout).Do(request)
+}
+
+// putEndpoint behaves like Cilium's plugin.
+func putEndpoint() error {
+	answer, err := put(0)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ package scenarios
 import (
 	"fmt"
 	"net"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -50,16 +48,13 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		}},
 	} {
 		t.Run(c.pod, func(t *testing.T) {
-			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod}))(t)
+			_, netns, ip := s.stays(rig.PodOptions{Name: c.pod})
 			began := time.Now()
-			status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
-			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
 			if c.tries != nil {
 				c.tries(netns)
 				time.Sleep(time.Until(began.Add(4 * time.Second))) // makes the connection late
 			}
-			conn := harness.Must(net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String()))(t)
-			conn.Close()
+			connects(t, netns, ip)
 			if c.tries == nil {
 				s.call(c.pod)
 				if said := lines(s.scope.LogText(), late); len(said) > 0 {
@@ -67,14 +62,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 				}
 				return
 			}
-			var said []string
-			harness.Until(s, "it is logged", func() bool {
-				said = lines(s.scope.LogText(), late+`" pod=shop/`+c.pod+" ")
-				return len(said) > 0
-			})
-			if !strings.Contains(said[0], c.cause) || !strings.Contains(said[0], c.says) {
-				t.Errorf("want %s, %q: %s", c.cause, c.says, said[0])
-			}
+			harness.Says(t, s.logged("came late", c.pod), c.cause, c.says)
 		})
 	}
 }

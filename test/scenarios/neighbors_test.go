@@ -4,10 +4,8 @@ package scenarios
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -75,22 +73,15 @@ func TestWhyNeighborsDoNotAnswer(t *testing.T) {
 		{"fresh-0", "idle", "it was idle", bridge},
 	} {
 		s.network(strings.TrimSuffix(c.pod, "-0"), c.chain...)
-		id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod}))(t)
-		status := harness.Must(s.rig.PodStatus(s.ctx, id))(t)
-		l := listen(t, regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info)), status.Status.Network.Ip)
+		id, netns, ip := s.stays(rig.PodOptions{Name: c.pod})
 		if c.cause == "idle" {
 			time.Sleep(4 * time.Second)
 		}
-		conn := harness.Must(net.Dial("tcp", l.Addr().String()))(t) // the kernel asks again after 5 s
-		conn.Close()
-		var said []string
-		harness.Until(s, "it is logged", func() bool {
-			said = lines(s.scope.LogText(), `a pod's first connection came late" pod=shop/`+c.pod+" ")
-			return len(said) > 0
-		})
-		harness.Says(t, said[0], "cause="+c.cause, c.says)
-		if is := strings.Contains(said[0], "remedy=\"ip neigh del "); is != (c.cause == "neighbor") {
-			t.Error(said[0])
+		connects(t, netns, ip) // the kernel asks again after 5 s
+		said := s.logged("came late", c.pod)
+		harness.Says(t, said, "cause="+c.cause, c.says)
+		if is := strings.Contains(said, "remedy=\"ip neigh del "); is != (c.cause == "neighbor") {
+			t.Error(said)
 		}
 		harness.Check(t, s.rig.StopPod(s.ctx, id))
 	}

@@ -5,10 +5,8 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -80,8 +78,7 @@ func TestWhatStoodInTheWayOfAFirstConnection(t *testing.T) {
 		s.droppedElsewhere(outside),
 	} {
 		t.Run(c.pod, func(t *testing.T) {
-			s := *s
-			s.T = t
+			s := s.in(t)
 			s.late(c, server)
 		})
 	}
@@ -101,11 +98,7 @@ func (s *scene) droppedElsewhere(outside string) late {
 // late has a pod connect to a server while the fault is on.
 func (s *scene) late(c late, server string) {
 	s.Helper()
-	id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
-	harness.Check(s.T, err)
-	status, err := s.rig.PodStatus(s.ctx, id)
-	harness.Check(s.T, err)
-	netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
+	id, netns, _ := s.stays(rig.PodOptions{Name: c.pod})
 	c.on()
 	undo := c.off
 	defer func() { undo() }()
@@ -136,15 +129,9 @@ func (s *scene) late(c late, server string) {
 	if err := <-connected; !c.never {
 		harness.Check(s.T, err)
 	}
-	var said []string
-	harness.Until(s, "it is logged", func() bool {
-		said = lines(s.scope.LogText(), `a pod's first connection `+came+`" pod=shop/`+c.pod+" ")
-		return len(said) > 0
-	})
-	out, err := exec.CommandContext(s.ctx, program, "why", "shop/"+c.pod, "--config", s.scope.Config()).CombinedOutput()
-	harness.Check(s.T, err)
-	why := string(out)
-	harness.Says(s.T, said[0], "cause="+c.cause, c.says)
+	said := s.logged(came, c.pod)
+	why := s.ask("why", "shop/"+c.pod)
+	harness.Says(s.T, said, "cause="+c.cause, c.says)
 	harness.Says(s.T, why, "shop/"+c.pod+"  first connection late: ", "the ADD: "+c.says)
 	if c.remedy != "" {
 		harness.Says(s.T, why, "→ "+c.remedy)
@@ -152,7 +139,7 @@ func (s *scene) late(c late, server string) {
 	if !c.never {
 		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
 	}
-	if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said[0], "remedy=")) {
-		s.Errorf("it has a remedy: %s\n%s", said[0], why)
+	if c.remedy == "" && (strings.Contains(why, "→") || strings.Contains(said, "remedy=")) {
+		s.Errorf("it has a remedy: %s\n%s", said, why)
 	}
 }

@@ -15,27 +15,32 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
+// stops is a peer that is stopped at a point of the agent's.
+func stops(name, point, of string, global bool, says string) behind {
+	return behind{
+		name: name, global: global, inject: standin.Injection{Point: point, Kind: "stop", Of: of, For: lost},
+		cause: "behind_agent", says: says, remedy: `kill -CONT`,
+	}
+}
+
 // The process that an agent waits for is named with its state, which determines the remedy.
 func TestPeersOfTheAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Disk: true})
-	s.each(n, []behind{{
-		name: "stall-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent and vs-db`, remedy: `kill -CONT`,
-	}, {
-		name: "stall-ovsdb", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
-	}, {
-		name: "stall-flows", inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
-	}, {
-		name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
-		cause: "behind_agent", says: `waited for vs-db \(frozen`, remedy: `cgroup.freeze`,
-	}, {
-		name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
-		cause: "behind_agent", says: `waited for vs-db \(blocked in kernel function \w+\)`, remedy: `fsfreeze -u`,
-	}})
+	s.each(n, []behind{
+		stops("stall-vswitchd", "agent.port", "switch", true, `waited for vs-switchd \(stopped\), through vs-agent and vs-db`),
+		stops("stall-ovsdb", "agent.port", "db", false, `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`),
+		stops("stall-flows", "agent.flows", "switch", false, `plugin vs-cni waited for vs-switchd \(stopped\), through vs-agent`),
+		{
+			name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
+			cause: "behind_agent", says: `waited for vs-db \(frozen`, remedy: `cgroup.freeze`,
+		},
+		{
+			name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
+			cause: "behind_agent", says: `waited for vs-db \(blocked in kernel function \w+\)`, remedy: `fsfreeze -u`,
+		},
+	})
 }
 
 // The same over TCP, with an agent that monitors its database, and one with a periodic command.
@@ -43,34 +48,22 @@ func TestBehindAnotherAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
 	s.Run("tcp", func(t *testing.T) {
-		s := *s
-		s.T, s.pods = t, 1000
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: true})
-		s.each(n, []behind{{
-			name: "tcp-vswitchd", global: true, inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
-			cause: "behind_agent", says: `waited for vs-switchd \(stopped\), through vs-agent`, remedy: `kill -CONT`,
-		}, {
-			name: "tcp-ovsdb", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-			cause: "behind_agent", says: `waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
-		}})
+		s.in(t).each(n, []behind{
+			stops("tcp-vswitchd", "agent.flows", "switch", true, `waited for vs-switchd \(stopped\), through vs-agent`),
+			stops("tcp-ovsdb", "agent.port", "db", true, `waited for vs-db \(stopped\), through vs-agent`),
+		})
 	})
 	s.Run("monitored", func(t *testing.T) {
-		s := *s
-		s.T, s.pods = t, 2000
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Monitor: true})
-		s.each(n, []behind{{
-			name: "monitored-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
-			cause: "behind_agent", says: `waited for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
-		}})
+		s.in(t).each(n, []behind{stops("monitored-vswitchd", "agent.port", "switch", true, `waited for vs-switchd \(stopped\)`)})
 	})
 	s.Run("periodic", func(t *testing.T) {
-		s := *s
-		s.T, s.pods = t, 3000
 		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Every: 300 * time.Millisecond})
 		ran := func() int { return len(namedIn(n.Journal(""), standin.Periodic)) }
 		harness.Until(t, "the agent ran its command", func() bool { return ran() > 2 })
 		n.SetPeriodic(1500 * time.Millisecond)
-		s.each(n, []behind{{
+		s.in(t).each(n, []behind{{
 			name: "periodic", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
 			// The command is periodic once seen without callers, a second after the call
 			// (agents.Linger).
@@ -98,11 +91,7 @@ func TestBehindTheAnswer(t *testing.T) {
 	if v := answered.Attrs["cniscope.verdict"]; v != "" && answered.Took() < 300 {
 		t.Errorf("of a call that was answered at once it is said: %s", v)
 	}
-	s.pods++
-	s.each(n, []behind{{
-		name: "behind-the-answer", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-		cause: "behind_agent", says: `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`, remedy: `kill -CONT`,
-	}})
+	s.each(n, []behind{stops("behind-the-answer", "agent.port", "db", false, `plugin vs-cni waited for vs-db \(stopped\), through vs-agent`)})
 }
 
 func namedIn(all []standin.Entry, name string) (found []standin.Entry) {

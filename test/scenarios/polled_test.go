@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,28 +15,6 @@ import (
 )
 
 const pollDir = "/run/cniscope-scenario-poll"
-
-// polled is a plugin that waits in a loop of tries and sleeps.
-type polled struct {
-	plugin string
-	before func()
-	fails  bool
-	cause  string
-	says   []string // parts of the verdict
-	remedy string   // part of the remedy
-	never  string   // in neither
-}
-
-func (p *polled) judged(s *scene) {
-	s.Helper()
-	call := s.add(rig.PodOptions{}, p.fails)
-	cause, verdict, remedy := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
-	lacks := func(part string) bool { return !strings.Contains(verdict, part) }
-	if cause != p.cause || slices.ContainsFunc(p.says, lacks) || !strings.Contains(remedy, p.remedy) ||
-		p.never != "" && strings.Contains(verdict+remedy, p.never) {
-		s.Errorf("%s: %s\n  → %s", cause, verdict, remedy)
-	}
-}
 
 // The verdict names the file that a plugin polls for: a lock file of a dead or a living process, a lock directory, or a
 // missing file. A plugin that only sleeps, or that makes sure that a directory exists, waits for no file.
@@ -64,50 +40,53 @@ done`)
 		"dozer":    until("[ -e "+pollDir+" ] && [ $i = 8 ]", "break"),
 		"maker":    until("mkdir -p "+pollDir+" && [ $i = 8 ]", "break"),
 	}}, slowly)
-	writtenBy := func(pid int) func() {
-		return func() { harness.Check(t, os.WriteFile(lock, fmt.Appendf(nil, "%d\n", pid), 0o600)) }
+	finds := func(write func() error) func(*scene) func() {
+		return func(s *scene) func() {
+			harness.Check(s.T, write())
+			return func() { harness.Check(s.T, errors.Join(os.RemoveAll(lock), os.RemoveAll(lockDir))) }
+		}
 	}
-	for name, p := range map[string]polled{
-		"dead": {
-			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
+	writtenBy := func(pid int) func(*scene) func() {
+		return finds(func() error { return os.WriteFile(lock, fmt.Appendf(nil, "%d\n", pid), 0o600) })
+	}
+	polls := func(plugin string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(plugin)} }
+	for _, c := range []incident{
+		{
+			id: "dead", chain: polls("locker"), before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
 			says: []string{
 				"timed out", "lock file " + lock + " existed", "plugin locker tried to create it", "EEXIST",
 				"process 4194303 wrote it and has exited",
 			},
 			remedy: "run rm " + lock,
 		},
-		"alive": {
-			plugin: "locker", before: writtenBy(os.Getpid()), fails: true, cause: "lock_file",
+		{
+			id: "alive", chain: polls("locker"), before: writtenBy(os.Getpid()), fails: true, cause: "lock_file",
 			says:   []string{"lock file " + lock + " existed", fmt.Sprintf("(pid %d) wrote it", os.Getpid())},
 			remedy: fmt.Sprintf("(pid %d) if it hangs", os.Getpid()), never: "is gone",
 		},
-		"directory": {
-			plugin: "director", before: func() { harness.Check(t, os.Mkdir(lockDir, 0o700)) },
+		{
+			id: "directory", chain: polls("director"), before: finds(func() error { return os.Mkdir(lockDir, 0o700) }),
 			fails: true, cause: "lock_file",
 			says:   []string{"lock file " + lockDir, "mkdir: EEXIST", "before the call"},
 			remedy: "run rmdir " + lockDir,
 		},
-		"missing": {
-			plugin: "poller", cause: "missing_file",
+		{
+			id: "missing", chain: polls("poller"), cause: "missing_file",
 			says:   []string{"file " + ready + " was missing; plugin poller tried to find it", "ENOENT"},
 			remedy: "start the program that writes " + ready,
 		},
-		"coping": {
-			plugin: "maker", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: "/run",
+		{
+			id: "coping", chain: polls("maker"), cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: "/run",
 		},
-		"asleep": {
-			plugin: "dozer", cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: pollDir,
+		{
+			id: "asleep", chain: polls("dozer"), cause: "slow_command", says: []string{"sleep"}, remedy: "remove the command sleep from", never: pollDir,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := *s
-			s.T, s.prefix = t, name
-			if p.before != nil {
-				p.before()
+		t.Run(c.id, func(t *testing.T) {
+			verdict := s.in(t).suffersFrom(c).Attrs["cniscope.verdict"]
+			if c.never != "" && strings.Contains(verdict, c.never) {
+				t.Errorf("it names %s: %s", c.never, verdict)
 			}
-			s.network("net-"+name, rig.Bridge(), rig.Test(p.plugin))
-			p.judged(&s)
-			harness.Check(t, errors.Join(os.RemoveAll(lock), os.RemoveAll(lockDir)))
 		})
 	}
 }
@@ -131,15 +110,14 @@ func TestPsTheLogAndTheVerdictAgree(t *testing.T) {
 		"agent":   {rig.Use(rig.Conf{"type": "contiv", "does": "elsewhere"}), "127.0.0.1:6785"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := *s
-			s.T, s.prefix = t, name
+			s := s.in(t)
+			s.prefix = name
 			s.network("net-"+name, rig.Bridge(rig.Conf{"ipMasq": false}), c.plugin)
 			defer answersAfter(t, "tcp", "127.0.0.1:6785", 3500*time.Millisecond, "")()
 			added := make(chan *call)
 			go func() { added <- s.add(rig.PodOptions{}, false) }()
-			harness.Until(&s, "ps names it", func() bool {
-				out, _ := exec.CommandContext(s.ctx, program, "ps", "--config", s.scope.Config()).Output()
-				return strings.Contains(string(out), c.names)
+			harness.Until(s, "ps names it", func() bool {
+				return strings.Contains(s.ask("ps"), c.names)
 			})
 			verdict := (<-added).Attrs["cniscope.verdict"]
 			harness.Says(t, verdict, c.names)

@@ -41,8 +41,8 @@ func TestTheStepOfARemovalThatHangsIsNamed(t *testing.T) {
 		{"", ""},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			s.pods++
-			pod := fmt.Sprintf("pod-%d", s.pods)
+			*s.pods++
+			pod := fmt.Sprintf("pod-%d", *s.pods)
 			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod}))(t)
 			file := filepath.Join(dir, c.file)
 			if c.file != "" {
@@ -93,7 +93,7 @@ func saysOf(text, pattern string) error {
 func TestAStoppedShimIsNamed(t *testing.T) {
 	s := set(t, rig.Options{}, "[slow]\nhung = \"3s\"\n")
 	s.network("pods", rig.Bridge())
-	s.pods++
+	*s.pods++
 	id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "pod-1"}))(t)
 	shim, err := strconv.Atoi(strings.TrimSpace(string(harness.Must(exec.CommandContext(s.ctx, "pgrep", "-f", "containerd-shim.* -id "+id).Output())(t))))
 	harness.Check(t, err)
@@ -120,8 +120,8 @@ func TestAnNRIPluginThatDelaysARemovalIsNamed(t *testing.T) {
 	} {
 		t.Run(c.act, func(t *testing.T) {
 			defer s.acting(c.act)()
-			s.pods++
-			name := fmt.Sprintf("pod-%d", s.pods)
+			*s.pods++
+			name := fmt.Sprintf("pod-%d", *s.pods)
 			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
 			s.call(name) // its sandbox is watched
 			harness.Check(t, s.rig.StopPod(s.ctx, id))

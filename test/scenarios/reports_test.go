@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,14 +100,8 @@ func switched(dead bool) func(*scene) func() {
 	}
 }
 
-// never is in no twin's remedy.
-type report struct {
-	incident
-	never string
-}
-
 // Each report stands above its twin: the same symptom of another cause.
-func moreReports() []report {
+func moreReports() []incident {
 	chain := func(script string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(script)} }
 	dns := func(s *scene) func() {
 		c, err := net.ListenPacket("udp", silentDNS)
@@ -127,80 +120,35 @@ func moreReports() []report {
 		}
 	}
 	const long = 2 * time.Second
-	return []report{{
-		incident{
-			id: "hostname-waits-for-dns", chain: chain("istio-script"), before: dns, cause: "slow_command",
-			says: []string{"istio-script", "getent", "waited for " + silentDNS}, remedy: "/etc/resolv.conf",
-		}, "strace",
+	return []incident{{
+		id: "hostname-waits-for-dns", chain: chain("istio-script"), before: dns, cause: "slow_command",
+		says: []string{"istio-script", "getent", "waited for " + silentDNS}, remedy: "/etc/resolv.conf", never: "strace",
+	}, {id: "hostname-twin", chain: chain("slow-script"), before: dns, cause: "slow_command", says: []string{"slow-script"}, never: "resolv.conf"}, {
+		id: "ip6tables-fails-each-time", chain: chain("retrier"), cause: "slow_command",
+		says: []string{"ip6tables-legacy exited with 3, and plugin retrier ran it again (4 waits of about "}, remedy: "by hand", never: "command sleep",
+	}, {id: "ip6tables-twin", chain: chain("waiter"), cause: "slow_command", says: []string{"sleep (4 times)"}, remedy: "command sleep from waiter", never: "by hand"}, {
+		id: "agent-runs-slow-iptables", chain: does("cilium-cni", "cilium"),
+		before: agentRuns("nsenter", "--net="+rulesNetns, "iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN"),
+		cause:  "slow_command", says: []string{"ran iptables-legacy (8 times)", "while plugin cilium-cni waited"}, remedy: "run kube-proxy in mode nftables or ipvs", never: "rate limit",
 	}, {
-		incident{id: "hostname-twin", chain: chain("slow-script"), before: dns, cause: "slow_command", says: []string{"slow-script"}}, "resolv.conf",
+		id: "agent-runs-twin", chain: does("cilium-cni", "cilium"), before: agentRuns("timeout", "0.3", "tail", "-f", "/dev/null"),
+		cause: "slow_command", says: []string{"timeout"}, never: "kube-proxy",
 	}, {
-		incident{
-			id: "ip6tables-fails-each-time", chain: chain("retrier"), cause: "slow_command",
-			says: []string{"ip6tables-legacy exited with 3, and plugin retrier ran it again (4 waits of about "}, remedy: "by hand",
-		}, "command sleep",
+		id: "vswitchd-dead-behind-vsctl", chain: does("cilium-cni", "cilium"), before: switched(true), cause: "behind_agent",
+		says: []string{"plugin cilium-cni waited for ovs-vswitchd (not running), through ovs-vsctl"}, remedy: "start ovs-vswitchd", never: "ovsdb-server",
 	}, {
-		incident{id: "ip6tables-twin", chain: chain("waiter"), cause: "slow_command", says: []string{"sleep (4 times)"}, remedy: "command sleep from waiter"}, "by hand",
+		id: "vswitchd-twin", chain: does("cilium-cni", "cilium"), before: switched(false), cause: "agent_idle",
+		says: []string{"waited for ovsdb-server"}, never: "start ovs-vswitchd",
 	}, {
-		incident{
-			id: "agent-runs-slow-iptables", chain: does("cilium-cni", "cilium"),
-			before: agentRuns("nsenter", "--net="+rulesNetns, "iptables-legacy", "-w", "-t", "nat", "-A", "CNISCOPE", "-j", "RETURN"),
-			cause:  "slow_command", says: []string{"ran iptables-legacy (8 times)", "while plugin cilium-cni waited"}, remedy: "run kube-proxy in mode nftables or ipvs",
-		}, "rate limit",
+		id: "plugin-panics", chain: does("contiv", "panic"), fails: true, cause: "plugin_error",
+		says: []string{"plugin contiv panicked: runtime error: invalid memory address"}, remedy: "return to its version before", never: "conflist",
+	}, {id: "panics-twin", chain: does("contiv", "exit"), fails: true, cause: "plugin_error", says: []string{"contiv exited 2"}, never: "version before"}, {
+		id: "ipam-waits-for-quorum", chain: does("weave-net", "weave"), before: server("tcp", weaver, long, ""),
+		cause: "agent_idle", says: []string{weaver, "was idle"}, remedy: "status ipam", never: "cilium",
 	}, {
-		incident{
-			id: "agent-runs-twin", chain: does("cilium-cni", "cilium"), before: agentRuns("timeout", "0.3", "tail", "-f", "/dev/null"),
-			cause: "slow_command", says: []string{"timeout"},
-		}, "kube-proxy",
-	}, {
-		incident{
-			id: "vswitchd-dead-behind-vsctl", chain: does("cilium-cni", "cilium"), before: switched(true), cause: "behind_agent",
-			says: []string{"plugin cilium-cni waited for ovs-vswitchd (not running), through ovs-vsctl"}, remedy: "start ovs-vswitchd",
-		}, "ovsdb-server",
-	}, {
-		incident{
-			id: "vswitchd-twin", chain: does("cilium-cni", "cilium"), before: switched(false), cause: "agent_idle",
-			says: []string{"waited for ovsdb-server"},
-		}, "start ovs-vswitchd",
-	}, {
-		incident{
-			id: "plugin-panics", chain: does("contiv", "panic"), fails: true, cause: "plugin_error",
-			says: []string{"plugin contiv panicked: runtime error: invalid memory address"}, remedy: "return to its version before",
-		}, "conflist",
-	}, {
-		incident{id: "panics-twin", chain: does("contiv", "exit"), fails: true, cause: "plugin_error", says: []string{"contiv exited 2"}}, "version before",
-	}, {
-		incident{
-			id: "ipam-waits-for-quorum", chain: does("weave-net", "weave"), before: server("tcp", weaver, long, ""),
-			cause: "agent_idle", says: []string{weaver, "was idle"}, remedy: "status ipam",
-		}, "cilium",
-	}, {
-		incident{
-			id: "quorum-twin", chain: does("contiv", "elsewhere"), before: server("tcp", "127.0.0.1:6785", long, ""),
-			cause: "agent_idle", says: []string{"127.0.0.1:6785"}, remedy: "'s log of that time",
-		}, "weave",
+		id: "quorum-twin", chain: does("contiv", "elsewhere"), before: server("tcp", "127.0.0.1:6785", long, ""),
+		cause: "agent_idle", says: []string{"127.0.0.1:6785"}, remedy: "'s log of that time", never: "weave",
 	}}
-}
-
-func TestMoreIncidents(t *testing.T) {
-	harness.Root(t)
-	s := incidentRig(t)
-	s.record()
-	for i, c := range slices.Concat(moreReports(), unseen(), furtherReports(), lateReports()) {
-		t.Run(c.id, func(t *testing.T) {
-			s := *s
-			s.T, s.prefix, s.pods = t, c.id, 100*i
-			s.network(c.id, c.chain...)
-			if c.before != nil {
-				defer c.before(&s)()
-			}
-			call := s.add(rig.PodOptions{}, c.fails)
-			c.judged(call, &s)
-			if do := call.Attrs["cniscope.remedy"]; strings.Contains(do, c.never) {
-				t.Errorf("it has the remedy of another cause: %s", do)
-			}
-		})
-	}
 }
 
 // A DEL waits for its datastore, until it answers or until the request's deadline, at which the runtime kills the plugin.
@@ -217,8 +165,7 @@ func TestATeardownThatWaits(t *testing.T) {
 		{"teardown-twin", "other", "127.0.6.45:9999", "'s log of that time", "etcd", false},
 	} {
 		t.Run(c.id, func(t *testing.T) {
-			s := *s
-			s.T = t
+			s := s.in(t)
 			s.network(c.id, does("calico", c.does)...)
 			held, until := 3*time.Second, time.Hour
 			if c.deadline {

@@ -54,9 +54,7 @@ func TestWhatAPluginAnswers(t *testing.T) {
 		},
 	}} {
 		t.Run(c.plugin, func(t *testing.T) {
-			s := *s
-			s.T = t
-			s.pods = 100 * int(c.plugin[0])
+			s := s.in(t)
 			s.network("with-"+c.plugin, rig.Bridge(), rig.Test(c.plugin))
 			call := s.add(rig.PodOptions{}, c.fails)
 			if !regexp.MustCompile(c.status).MatchString(call.Status.Message) {

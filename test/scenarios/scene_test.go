@@ -62,7 +62,7 @@ type scene struct {
 	rig   *rig.Rig
 	scope *scope.Scope
 	spans string
-	pods  int
+	pods  *int // started in all subtests
 	// prefix of the pods' names; default "pod".
 	prefix string
 }
@@ -83,7 +83,7 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	for _, name := range standin.Programs() {
 		ro.Plugins[name] = binary
 	}
-	s := &scene{T: t, ctx: ctx}
+	s := &scene{T: t, ctx: ctx, pods: new(int)}
 	ro.CRIO = ro.CRIO || os.Getenv("CNISCOPE_TEST_RUNTIME") == "crio" // make test-crio
 	s.rig = scope.Rig(ctx, t, ro)
 	s.spans = filepath.Join(s.rig.Dir(), "spans.jsonl")
@@ -98,6 +98,13 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n", s.spans) + toml,
 	})
 	return s
+}
+
+// in is the scene for a subtest.
+func (s *scene) in(t *testing.T) *scene {
+	in := *s
+	in.T = t
+	return &in
 }
 
 func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
@@ -116,8 +123,8 @@ func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 
 func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	s.Helper()
-	s.pods++
-	o.Namespace, o.Name = "shop", fmt.Sprintf("%s-%d", cmp.Or(s.prefix, "pod"), s.pods)
+	*s.pods++
+	o.Namespace, o.Name = "shop", fmt.Sprintf("%s-%d", cmp.Or(s.prefix, "pod"), *s.pods)
 	id, err := s.rig.RunPod(s.ctx, o)
 	if fails != (err != nil) {
 		s.Fatalf("pod %s: %v", o.Name, err)

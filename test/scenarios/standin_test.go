@@ -140,21 +140,18 @@ func global() bool {
 
 // each runs cases on a node, with a control after each change of the IPAM plugin.
 func (s *scene) each(n *standin.Node, cases []behind) {
-	first := s.pods
 	for i, c := range cases {
 		s.Run(c.name, func(t *testing.T) {
 			if c.global && !global() {
 				t.Skip("this PID namespace is not the kernel's first")
 			}
-			s := *s
-			s.T, s.pods = t, first+100*(i+1)
+			s := s.in(t)
 			if i == 0 || c.ipam != cases[i-1].ipam {
 				s.ordinary(n, c)
 			}
 			s.suffersBehind(n, c)
 		})
 	}
-	s.pods += 100 * (len(cases) + 1)
 }
 
 // An agent's commands, kernel waits and state are named. Unconfirmed causes have no remedy.

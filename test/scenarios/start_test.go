@@ -192,7 +192,7 @@ func startOf(t *testing.T, ro rig.Options) {
 			if c.fails != strings.Contains(says, "but the runtime removed the network") || c.fails != strings.Contains(says, "wrapped-runc create exited 3") {
 				t.Errorf("the ADD's verdict is %q", says)
 			}
-			pod := fmt.Sprintf("pod-%d", s.pods)
+			pod := fmt.Sprintf("pod-%d", *s.pods)
 			outer, below := s.started(pod)
 			var names []string
 			for _, x := range below {
@@ -235,7 +235,7 @@ func TestWhichPreinstalledNRIPluginDelaysTheStart(t *testing.T) {
 	} {
 		t.Run(c.act, func(t *testing.T) {
 			s.add(rig.PodOptions{Annotations: map[string]string{"act": c.act}}, false)
-			outer, _ := s.started(fmt.Sprintf("pod-%d", s.pods))
+			outer, _ := s.started(fmt.Sprintf("pod-%d", *s.pods))
 			says := outer.Attrs["cniscope.verdict"]
 			harness.Says(t, says, c.says)
 			harness.Equal(t, outer.Attrs["cniscope.cause"], "nri_plugin", "cause")

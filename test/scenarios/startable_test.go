@@ -51,8 +51,8 @@ func TestAPluginThatCannotStart(t *testing.T) {
 		"exits127": {[]rig.Plugin{rig.Bridge(), rig.Test("exits127")}, "plugin_error", "exits127 exited 127", "", "cannot start"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := *s
-			s.T, s.prefix = t, name
+			s := s.in(t)
+			s.prefix = name
 			s.network("net-"+name, test.chain...)
 			s.looked(cmp.Or(map[string]string{"ipam": "foreign", "first": "foreign", "fails": "exits127"}[name], name))
 			call := s.add(rig.PodOptions{}, true)

@@ -126,8 +126,8 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 			"freeze v1": {`frozen by /sys/fs/cgroup\S+/freezer\.state`, `echo THAWED > /\S+/freezer\.state`},
 		} {
 			t.Run(who.name+"/"+kind, func(t *testing.T) {
-				s := *s
-				s.T, s.prefix = t, who.name+"-"+strings.ReplaceAll(kind, " ", "-")
+				s := s.in(t)
+				s.prefix = who.name + "-" + strings.ReplaceAll(kind, " ", "-")
 				s.network(s.prefix, who.chain(kind)...)
 				for range times {
 					s.standsStill(n, kind, who.does, who.says+said[0], said[1])

@@ -170,75 +170,63 @@ func unread(s *scene) func() {
 	}
 }
 
-// serves serves each connection.
-func serves(network, address string, serve func(net.Conn)) func(*scene) func() {
-	return func(s *scene) func() {
-		l := harness.Must(net.Listen(network, address))(s.T)
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go serve(c)
-			}
-		}()
-		return func() { l.Close() }
-	}
+// serving is serves, beside an incident.
+func serving(network, address string, serve func(net.Conn)) func(*scene) func() {
+	return func(s *scene) func() { return serves(s.T, network, address, serve) }
 }
 
 // Each has its cause and what helps, not the remedy of a cause that has the same words.
-func unseen() []report {
+func unseen() []incident {
 	const handshake = "HTTP/1.1 200 OK\r\n\r\n"
 	name := rig.Bridge(rig.Conf{"bridge": "br_maths_overlays"})
-	slow := []report{{incident{
+	slow := []incident{{
 		id: "log-socket-full", chain: does("multus", "syslog"), before: unread, cause: "system_call",
-		says: []string{"multus waited in system call sendto"}, remedy: "names the socket",
-	}, "disk"}, {incident{
+		says: []string{"multus waited in system call sendto"}, remedy: "names the socket", never: "disk",
+	}, {
 		id: "telemetry-unread", chain: does("contiv", "telemetry"), cause: "agent_idle", says: []string{telemetry, "was idle"}, remedy: "'s log",
-		before: serves("unix", telemetry, func(c net.Conn) {
+		before: serving("unix", telemetry, func(c net.Conn) {
 			time.Sleep(2 * time.Second)
 			_, _ = io.Copy(io.Discard, c)
-		}),
-	}, "disk"}, {incident{
+		}), never: "disk",
+	}, {
 		id: "open-file-lock", chain: does("contiv", "open"), cause: "file_lock", says: []string{openLock + ", held by "}, remedy: "if it hangs",
 		before: func(s *scene) func() {
 			f := harness.Must(openLocked(unix.F_OFD_SETLK))(s.T)
 			stop := whenever(waitedFor(s.T, openLock), func() { time.AfterFunc(2*time.Second, func() { f.Close() }) })
 			return func() { stop(); f.Close() }
-		},
-	}, "iptables"}, {incident{
+		}, never: "iptables",
+	}, {
 		id: "agent-lacks-addresses", chain: does("contiv", "pools"), cause: "sleep", says: []string{"slept between its ", " requests of ", pools}, remedy: "read the log",
 		before: func(s *scene) func() {
 			var asked atomic.Int32
-			return serves("unix", pools, func(c net.Conn) {
+			return serves(s.T, "unix", pools, func(c net.Conn) {
 				answer := "503"
 				if asked.Add(1) > 3 {
 					answer = "200"
 				}
 				_, _ = io.WriteString(c, answer)
 				c.Close()
-			})(s)
-		},
-	}, "shorten"}, {incident{
+			})
+		}, never: "shorten",
+	}, {
 		id: "agent-starts-late", chain: does("contiv", "ipamd"), cause: "agent_refused", says: []string{"times to connect to " + ipamd}, remedy: "start the agent",
 		before: func(s *scene) func() {
 			_ = os.Remove(incidentDir + "/ipamd.asked")
-			asked := sync.OnceValue(func() func() { return serves("tcp", ipamd, func(c net.Conn) { c.Close() })(s) })
+			asked := sync.OnceValue(func() func() { return serves(s.T, "tcp", ipamd, func(c net.Conn) { c.Close() }) })
 			stop := whenever(func() bool { return os.Remove(incidentDir+"/ipamd.asked") == nil }, func() {
 				time.AfterFunc(2*time.Second, func() { asked() })
 			})
 			return func() { stop(); asked()() }
-		},
-	}, "shorten"}, {incident{
+		}, never: "shorten",
+	}, {
 		id: "announcement-waits-for-dad", chain: does("multus", "announce"), cause: "sleep", says: []string{"plugin multus slept"},
-		remedy: "duplicate address detection of " + announced,
-	}, "shorten"}, {incident{
-		id: "announcement-twin", chain: does("multus", "rest"), cause: "sleep", says: []string{"plugin multus slept"}, remedy: "shorten",
-	}, "duplicate address"}}
-	failed := []report{{incident{
-		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but no result was seen"}, remedy: "standard output",
-	}, "kubectl describe"}, {incident{
+		remedy: "duplicate address detection of " + announced, never: "shorten",
+	}, {
+		id: "announcement-twin", chain: does("multus", "rest"), cause: "sleep", says: []string{"plugin multus slept"}, remedy: "shorten", never: "duplicate address",
+	}}
+	failed := []incident{{
+		id: "no-result", chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, says: []string{"mute exited 0, but no result was seen"}, remedy: "standard output", never: "kubectl describe",
+	}, {
 		id: "link-to-nothing", chain: []rig.Plugin{rig.Bridge(), rig.Test("linked")}, cause: "missing_plugin",
 		says: []string{"/linked is a broken link to /nowhere/k3s/bin/cni"}, remedy: "ln -sf",
 		before: func(s *scene) func() {
@@ -246,35 +234,35 @@ func unseen() []report {
 			harness.Check(s.T, os.Symlink("/nowhere/k3s/bin/cni", file))
 			s.looked("linked")
 			return func() { _ = os.Remove(file) }
-		},
-	}, "install plugin"}, {incident{
+		}, never: "install plugin",
+	}, {
 		id: "through-a-proxy", chain: does("calico", "proxy"), says: []string{"TLS handshake timeout", "plugin calico waited for ", proxy}, remedy: "NO_PROXY",
-		before: serves("tcp", proxy, func(c net.Conn) {
+		before: serving("tcp", proxy, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 4096))
 			_, _ = io.WriteString(c, handshake)
 			time.Sleep(4 * time.Second)
 			c.Close()
-		}),
-	}, "etcd"}, {incident{
-		id: "webhook-without-endpoints", chain: does("calico", "endpoints"), says: []string{"no endpoints"}, remedy: "fix the webhook",
-	}, "start the API server"}, {incident{
-		id: "webhook-certificate", chain: does("multus", "webhook"), says: []string{"unknown authority"}, remedy: "caBundle",
-	}, "kubeconfig"}, {incident{
-		id: "inotify-watches", chain: does("multus", "watches"), says: []string{"inotify_add_watch"}, remedy: "max_user_watches",
-	}, "df -h"}, {incident{
-		id: "cgroups-used-up", chain: does("contiv", "cgroup"), says: []string{"/sys/fs/cgroup/memory/kubepods/"}, remedy: "cgroup",
-	}, "df -h"}, {incident{
+		}), never: "etcd",
+	}, {
+		id: "webhook-without-endpoints", chain: does("calico", "endpoints"), says: []string{"no endpoints"}, remedy: "fix the webhook", never: "start the API server",
+	}, {
+		id: "webhook-certificate", chain: does("multus", "webhook"), says: []string{"unknown authority"}, remedy: "caBundle", never: "kubeconfig",
+	}, {
+		id: "inotify-watches", chain: does("multus", "watches"), says: []string{"inotify_add_watch"}, remedy: "max_user_watches", never: "df -h",
+	}, {
+		id: "cgroups-used-up", chain: does("contiv", "cgroup"), says: []string{"/sys/fs/cgroup/memory/kubepods/"}, remedy: "cgroup", never: "df -h",
+	}, {
 		id: "sysctl-refused", chain: []rig.Plugin{rig.Bridge(), rig.Tuning(map[string]string{"net.ipv4.tcp_ecn": "9"})},
-		says: []string{"tcp_ecn: invalid argument"}, remedy: "value that the kernel takes",
-	}, "module"}, {incident{
-		id: "bridge-name-too-long", chain: []rig.Plugin{name}, says: []string{"br_maths_overlays"}, remedy: "up to 15 characters",
-	}, "module"}, {incident{
+		says: []string{"tcp_ecn: invalid argument"}, remedy: "value that the kernel takes", never: "module",
+	}, {
+		id: "bridge-name-too-long", chain: []rig.Plugin{name}, says: []string{"br_maths_overlays"}, remedy: "up to 15 characters", never: "module",
+	}, {
 		id: "text-file-busy", chain: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, cause: "runtime", says: []string{"plugin idler did not run"}, remedy: "text file busy",
 		before: func(s *scene) func() {
 			f := harness.Must(os.OpenFile(filepath.Join(s.rig.Dir(), "cni", "bin", "idler"), os.O_WRONLY, 0))(s.T)
 			return func() { f.Close() }
-		},
-	}, "CNI binary directory"}}
+		}, never: "CNI binary directory",
+	}}
 	for i := range failed {
 		failed[i].fails, failed[i].cause = true, cmp.Or(failed[i].cause, "plugin_error")
 	}
