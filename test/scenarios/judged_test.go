@@ -184,9 +184,6 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "a slow agent", control: idle, chain: with("cilium"), before: slowAgent,
 		cause: "agent", says: `plugin cilium waited for scenarios\.test at /run/cniscope-scenario/cilium\.sock`, report: "",
 	}, {
-		name: "the agent's command", control: idle, chain: []rig.Plugin{through("unix " + antreaSocket)}, before: antrea,
-		cause: "slow_command", says: `agentd at /run/\S+ ran Get-NetAdapter, which ran sleep, while plugin remote waited`, report: "",
-	}, {
 		name: "rtnl", control: idle, chain: with("hogger"), before: hogRtnl,
 		cause: "kernel_lock", says: `ip waited for kernel lock rtnl`, report: "aws/amazon-vpc-cni-k8s#3764",
 	}, {

@@ -106,17 +106,7 @@ func crowd(s *scene, _ rig.Net) func() {
 	return func() { stop(); all.Wait() }
 }
 
-const (
-	antreaSocket = "/run/cniscope-scenario/antrea.sock"
-	hogDir       = "/run/cniscope-scenario/hog"
-)
-
-func antrea(s *scene, _ rig.Net) func() {
-	harness.Check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
-	_ = os.Remove(antreaSocket)
-	a := s.startAgent("unix "+antreaSocket, time.Second, 0)
-	return func() { _ = a.cmd.Process.Kill() }
-}
+const hogDir = "/run/cniscope-scenario/hog"
 
 // hogRtnl holds the kernel's network lock for two seconds; the plugin continues once it is held.
 func hogRtnl(s *scene, _ rig.Net) func() {

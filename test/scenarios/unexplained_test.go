@@ -20,30 +20,19 @@ const unexplainedPods = "CNISCOPE_TEST_PODS"
 
 // With the relay, little of RunPodSandbox as its client measures it is unexplained.
 func TestUnexplainedTimeOfStarts(t *testing.T) {
-	const relayed = "with the relay"
-	for _, name := range []string{relayed, "without it"} {
-		t.Run(name, func(t *testing.T) {
-			pods, checked := 10, false
-			if n, err := strconv.Atoi(os.Getenv(unexplainedPods)); err == nil {
-				pods, checked = n, name == relayed
-			}
-			var ro rig.Options
-			toml := "[slow]\ncall = \"1m\"\n"
-			if name == relayed {
-				relay := harness.Address(t)
-				ro.OTLP = "http://" + relay
-				toml += fmt.Sprintf("[relay]\nlisten = %q\n", relay)
-			}
-			s := set(t, ro, toml)
-			s.network("pods", rig.Bridge())
-			shares := s.unexplained(s.startMany(pods, 30))
-			slices.Sort(shares)
-			p99 := shares[len(shares)*99/100]
-			t.Logf("%d pods: unexplained of RunPodSandbox: median %.2f %%, p99 %.2f %%, most %.2f %%", pods, shares[len(shares)/2], p99, shares[len(shares)-1])
-			if checked && p99 > 5 {
-				t.Errorf("p99 of the unexplained is %.2f %%", p99)
-			}
-		})
+	pods, checked := 10, false
+	if n, err := strconv.Atoi(os.Getenv(unexplainedPods)); err == nil {
+		pods, checked = n, true
+	}
+	relay := harness.Address(t)
+	s := set(t, rig.Options{OTLP: "http://" + relay}, fmt.Sprintf("[slow]\ncall = \"1m\"\n[relay]\nlisten = %q\n", relay))
+	s.network("pods", rig.Bridge())
+	shares := s.unexplained(s.startMany(pods, 30))
+	slices.Sort(shares)
+	p99 := shares[len(shares)*99/100]
+	t.Logf("%d pods: unexplained of RunPodSandbox: median %.2f %%, p99 %.2f %%, most %.2f %%", pods, shares[len(shares)/2], p99, shares[len(shares)-1])
+	if checked && p99 > 5 {
+		t.Errorf("p99 of the unexplained is %.2f %%", p99)
 	}
 }
 
