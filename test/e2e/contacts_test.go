@@ -195,8 +195,7 @@ func (i *island) pods(options scope.Options) {
 	s.startRig(rig.Options{})
 	s.scope = scope.Observe(s.ctx, i.T, s.rig, options)
 	for n := range 3 {
-		id := s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)})
-		harness.Check(i.T, s.rig.RemovePod(s.ctx, id))
+		harness.Check(i.T, s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}))
 	}
 	harness.Check(i.T, s.scope.Stop()) // sends the queue
 }

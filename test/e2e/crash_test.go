@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -42,7 +41,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		s.traced("next")
 	})
 	t.Run("the call in flight is found, and said to be partial", func(t *testing.T) {
-		if !inInitialPIDNamespace(t) {
+		if !harness.FirstPIDs() {
 			t.Skip("calls in flight at start are found in the initial PID namespace only")
 		}
 		var call *span
@@ -140,10 +139,4 @@ func (s *stage) traced(pod string) {
 		}
 		return fmt.Errorf("%s's setup has not arrived with what NRI knows; %d spans of it have", pod, len(all))
 	})
-}
-
-func inInitialPIDNamespace(t *testing.T) bool {
-	t.Helper()
-	link := harness.Must(os.Readlink("/proc/self/ns/pid"))(t)
-	return link == fmt.Sprintf("pid:[%d]", uint32(0xEFFFFFFC)) // PROC_PID_INIT_INO
 }

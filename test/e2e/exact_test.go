@@ -45,18 +45,11 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 			s.startScope(scope.Options{TOML: "[limits]\nsettle = \"30s\"\n"})
 			w.around(t)
 			s.inParallel(8, 20, func(i int) error {
-				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{
+				return s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{
 					Namespace: "shop", Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprintf("uid-%d", i),
 					Labels:    map[string]string{"app": "web"},
 					HostPorts: []rig.HostPort{{Host: int32(18080 + i), Container: 80}},
 				})
-				if err == nil {
-					err = s.rig.StopPod(s.ctx, id)
-				}
-				if err == nil {
-					err = s.rig.RemovePod(s.ctx, id)
-				}
-				return err
 			})
 			harness.Check(t, s.scope.Stop()) // flushes the queue
 			want := cniExecs(w.stop(t), s.rig.ContainerdPID(), s.rig.CNIBinDir())

@@ -24,9 +24,7 @@ import (
 
 // A restarted containerd's cniscope takes over node and spool while the previous one still sends, or was killed.
 func TestTheNextOneHasTheSpool(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it observes the kernel")
-	}
+	harness.Root(t)
 	for name, end := range map[string]syscall.Signal{"told to end": unix.SIGTERM, "killed": unix.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			h := newHandover(t)
@@ -132,9 +130,7 @@ func (h *handover) has(cmd *exec.Cmd) {
 
 // A second signal stops immediately.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it observes the kernel")
-	}
+	harness.Root(t)
 	h := newHandover(t)
 	cmd := h.start(false)
 	h.observes(cmd)

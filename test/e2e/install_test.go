@@ -15,6 +15,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
@@ -68,12 +69,9 @@ type installation struct {
 func setNode(t *testing.T, containerd string) *installation {
 	t.Helper()
 	n := &installation{stage: setJaeger(t)}
-	o := rig.Options{NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState)}
-	if containerd != "" {
-		tools := harness.Must(rig.Tools(filepath.Join(containerd, "containerd")))(t)
-		o.Containerd = filepath.Join(tools, containerd)
-	}
-	n.startRig(o)
+	n.startRig(rig.Options{
+		NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState), Containerd: scope.Containerd(t, containerd),
+	})
 	n.moveConfig(containerd != "containerd-1.7")
 	n.restart()
 	return n

@@ -25,11 +25,7 @@ func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range pods {
 		running.Go(func() {
-			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: fmt.Sprint("pod-", i)})
-			if err == nil {
-				err = s.rig.RemovePod(s.ctx, id)
-			}
-			if err != nil {
+			if err := s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{Name: fmt.Sprint("pod-", i)}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -38,17 +38,10 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 
 	begin := time.Now()
 	s.inParallel(4, pods, func(i int) error {
-		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{
+		return s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{
 			Namespace: "shop", Name: fmt.Sprintf("web-%d", i),
 			HostPorts: []rig.HostPort{{Host: int32(20000 + i), Container: 80}},
 		})
-		if err == nil {
-			err = s.rig.StopPod(s.ctx, id)
-		}
-		if err == nil {
-			err = s.rig.RemovePod(s.ctx, id)
-		}
-		return err
 	})
 	t.Logf("%d pods in %s", pods, time.Since(begin).Round(time.Second))
 	harness.Check(t, s.scope.Stop())

@@ -173,11 +173,7 @@ func (s *stage) podsUntil(over func() bool) int {
 		running.Go(func() {
 			for !over() {
 				name := fmt.Sprint("web-", last.Add(1)-1)
-				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: name})
-				if err == nil {
-					err = s.rig.RemovePod(s.ctx, id)
-				}
-				if err != nil {
+				if err := s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{Name: name}); err != nil {
 					s.Errorf("%s: %v", name, err)
 					return
 				}

@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -101,10 +100,7 @@ broken DEL < cni.Remove`,
 				toml += fmt.Sprintf("[relay]\nlisten = %q\n", addr)
 			}
 			ro := test.tracing(addr)
-			if test.containerd != "" {
-				tools := harness.Must(rig.Tools(filepath.Join(test.containerd, "containerd")))(t)
-				ro.Containerd = filepath.Join(tools, test.containerd)
-			}
+			ro.Containerd = scope.Containerd(t, test.containerd)
 			ro.Networks = []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}}
 			ro.Plugins = map[string][]byte{"moody": spoil(`case $CNI_ARGS in *K8S_POD_NAME=broken*) fail 11 "not now";; esac`)}
 			s.startRig(ro)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -21,10 +20,9 @@ func setRelayed(t *testing.T, protocol string) *stage {
 	if protocol == "http/protobuf" {
 		s.endpoint = s.jaeger.OTLPHTTP() + "/v1/traces"
 	}
-	tools := harness.Must(rig.Tools("containerd-2.3/containerd"))(t)
 	addr := harness.Address(t)
 	ro := byEnvironment("grpc", "OTEL_BSP_SCHEDULE_DELAY=200")(addr)
-	ro.Containerd = filepath.Join(tools, "containerd-2.3")
+	ro.Containerd = scope.Containerd(t, "containerd-2.3")
 	s.startRig(ro)
 	s.startScope(scope.Options{TOML: keepAll + fmt.Sprintf("[relay]\nlisten = %q\n", addr)})
 	s.ctx = metadata.AppendToOutgoingContext(s.ctx, "traceparent", sampled)

@@ -51,11 +51,7 @@ func (s *stage) churn(name string, every time.Duration, more func(i int64) bool)
 		running.Go(func() {
 			for i := next.Add(1); more(i); i = next.Add(1) {
 				time.Sleep(time.Until(start.Add(every * time.Duration(i))))
-				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, i)})
-				if err == nil {
-					err = s.rig.RemovePod(s.ctx, id)
-				}
-				if err != nil {
+				if err := s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, i)}); err != nil {
 					s.Error(err)
 					return
 				}

@@ -166,9 +166,7 @@ exec "$SYSTEMD" --system --log-target=console --show-status=0
 
 func boot(t *testing.T) *booted {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: namespaces and mounts")
-	}
+	harness.Root(t)
 	const systemd = "/lib/systemd/systemd"
 	if _, err := os.Stat(systemd); err != nil {
 		t.Skip("needs systemd: ", err)

@@ -66,9 +66,7 @@ func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 
 // An option names a containerd in a container that serves no known socket.
 func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: cniscope loads BPF programs")
-	}
+	harness.Root(t)
 	named := filepath.Join(t.TempDir(), "containerd")
 	harness.Check(t, copyFile("/bin/sh", named))
 	start := func(path string) (run func(line string) error) {
@@ -120,9 +118,7 @@ func newAlone(t *testing.T, in ...string) *alone {
 
 func newBeside(t *testing.T, options string, in ...string) *alone {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: cniscope loads BPF programs")
-	}
+	harness.Root(t)
 	dir := harness.Must(os.MkdirTemp("", "cniscope-alone"))(t) // unlike t.TempDir, open to other users
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}

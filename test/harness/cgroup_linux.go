@@ -6,6 +6,13 @@ import (
 	"testing"
 )
 
+// FirstPIDs reports whether this PID namespace is the kernel's first, so that /proc shows the kernel's PIDs.
+func FirstPIDs() bool {
+	const first = "pid:[4026531836]" // PROC_PID_INIT_INO, include/linux/proc_ns.h
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && ns == first
+}
+
 // Unified is where cgroup v2 is mounted; without it the test is skipped.
 func Unified(t testing.TB) string {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -60,9 +59,8 @@ func newNode(t *testing.T, containerd, options string) *node {
 	t.Helper()
 	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
-	tools := harness.Must(rig.Tools(filepath.Join(containerd, "containerd")))(t)
 	n.rig = scope.Rig(ctx, t, rig.Options{
-		Containerd: filepath.Join(tools, containerd),
+		Containerd: scope.Containerd(t, containerd),
 		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},
 	})
 	n.options = options
@@ -93,8 +91,7 @@ func (n *node) pod() time.Duration {
 	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("web-", n.pods)})
 	took := time.Since(began)
 	harness.Check(n.T, err)
-	harness.Check(n.T, n.rig.StopPod(n.ctx, id))
-	harness.Check(n.T, n.rig.RemovePod(n.ctx, id))
+	harness.Check(n.T, n.rig.EndPod(n.ctx, id))
 	return took
 }
 

@@ -116,6 +116,23 @@ func (r *Rig) RemovePod(ctx context.Context, id string) error {
 	return nil
 }
 
+// EndPod stops a sandbox and removes it.
+func (r *Rig) EndPod(ctx context.Context, id string) error {
+	if err := r.StopPod(ctx, id); err != nil {
+		return err
+	}
+	return r.RemovePod(ctx, id)
+}
+
+// PodComesAndGoes runs, stops and removes a sandbox.
+func (r *Rig) PodComesAndGoes(ctx context.Context, o PodOptions) error {
+	id, err := r.RunPod(ctx, o)
+	if err != nil {
+		return err
+	}
+	return r.EndPod(ctx, id)
+}
+
 // PodStatus returns CRI's verbose status of a sandbox.
 func (r *Rig) PodStatus(ctx context.Context, id string) (*cri.PodSandboxStatusResponse, error) {
 	answer, err := r.runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
@@ -164,10 +181,7 @@ func (r *Rig) removeAllPods(ctx context.Context) error {
 	var errs []error
 	for _, p := range pods {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := r.StopPod(one, p.Id)
-		if err == nil {
-			err = r.RemovePod(one, p.Id)
-		}
+		err := r.EndPod(one, p.Id)
 		cancel()
 		if status.Code(errors.Unwrap(err)) != codes.NotFound {
 			errs = append(errs, err)

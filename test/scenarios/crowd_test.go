@@ -39,7 +39,7 @@ func TestABurstKeepsSlowAndFailedPods(t *testing.T) {
 				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name})
 				harness.Equal(t, strings.HasSuffix(name, failed), (err != nil), "pod", name, err)
 				if err == nil {
-					harness.Check(t, errors.Join(s.rig.StopPod(s.ctx, id), s.rig.RemovePod(s.ctx, id)))
+					harness.Check(t, s.rig.EndPod(s.ctx, id))
 				}
 			})
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 const conditionWords = "unable to setup interface datapath: unable to install ip rules and routes: unable to find ifindex for interface MAC: " +
@@ -180,7 +181,7 @@ func lateReports() []incident {
 
 // doctor names a cached result without content, with which containerd 1.7 cannot stop a sandbox; the remedy helps.
 func TestACachedResultThatIsEmpty(t *testing.T) {
-	s := set(t, rig.Options{Containerd: harness.Must(filepath.Abs("../tools/bin/containerd-1.7"))(t)}, slowly)
+	s := set(t, rig.Options{Containerd: scope.Containerd(t, "containerd-1.7")}, slowly)
 	s.network("cached", rig.Bridge())
 	id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "cached-1"}))(t)
 	if said := s.ask("doctor"); strings.Contains(said, "cut off") {

@@ -115,7 +115,7 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 	time.AfterFunc(lost+time.Second, end)
 	s.crowd("crowd", pods)
 	cause, remedy, says := "behind_agent", "kill -CONT", regexp.MustCompile(`serving this call or one of \d others, waited for .*vs-switchd \(stopped\)`)
-	if !global() {
+	if !harness.FirstPIDs() {
 		cause, remedy, says = "", "", regexp.MustCompile(`vs-db.*serving this call or one of \d others|serving this call or one of \d others.*vs-db`)
 	}
 	for i := range pods {

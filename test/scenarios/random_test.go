@@ -3,7 +3,6 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,9 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -64,7 +64,7 @@ func draw(dice *rand.Rand) behind {
 		}
 		// The process that the database waits for is found only if it is stopped: it was asked
 		// before.
-		if still := kind == "stop" || kind == "freeze"; point == "switch.update" && (!still || !global()) {
+		if still := kind == "stop" || kind == "freeze"; point == "switch.update" && (!still || !harness.FirstPIDs()) {
 			continue
 		}
 		c := behind{inject: standin.Injection{Point: point, Kind: kind, Of: program, For: lost}, says: kinds[program][kind]}
@@ -101,7 +101,7 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 	points, dice := throw(t)
 	s := set(t, rig.Options{}, slowly)
 	s.record()
-	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: dice.IntN(3) == 0 && global()})
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: dice.IntN(3) == 0 && harness.FirstPIDs()})
 	s.network("warm", asks(n, behind{}))
 	s.add(rig.PodOptions{}, false)
 
@@ -138,19 +138,13 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 func (s *scene) burst(name string) {
 	s.Helper()
 	const pods = 8
-	var all sync.WaitGroup
-	errs := make([]error, pods)
+	var all errgroup.Group
 	for i := range pods {
-		all.Go(func() {
-			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i)})
-			if err == nil {
-				err = errors.Join(s.rig.StopPod(s.ctx, id), s.rig.RemovePod(s.ctx, id))
-			}
-			errs[i] = err
+		all.Go(func() error {
+			return s.rig.PodComesAndGoes(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i)})
 		})
 	}
-	all.Wait()
-	harness.Check(s, errors.Join(errs...))
+	harness.Check(s, all.Wait())
 	for i := range pods {
 		s.call(fmt.Sprintf("%s-%d", name, i))
 	}

@@ -103,8 +103,7 @@ func TestAStoppedShimIsNamed(t *testing.T) {
 	s.terminating("pod-1", "s so far: the shim \\(pid \\d+\\) is stopped[\"\n]")
 	harness.Check(t, syscall.Kill(shim, syscall.SIGCONT))
 	t.Log("the runtime may have given up: ", <-over)
-	harness.Check(t, s.rig.StopPod(s.ctx, id))
-	harness.Check(t, s.rig.RemovePod(s.ctx, id))
+	harness.Check(t, s.rig.EndPod(s.ctx, id))
 }
 
 // An NRI plugin that delays a stop or a removal is named; one that answers is not.
@@ -124,8 +123,7 @@ func TestAnNRIPluginThatDelaysARemovalIsNamed(t *testing.T) {
 			name := fmt.Sprintf("pod-%d", *s.pods)
 			id := harness.Must(s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
 			s.call(name) // its sandbox is watched
-			harness.Check(t, s.rig.StopPod(s.ctx, id))
-			harness.Check(t, s.rig.RemovePod(s.ctx, id))
+			harness.Check(t, s.rig.EndPod(s.ctx, id))
 			s.deleted(name)
 			pod := "shop/" + name + " "
 			if c.message == "" {

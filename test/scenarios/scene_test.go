@@ -7,16 +7,15 @@ package scenarios
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -130,8 +129,7 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 		s.Fatalf("pod %s: %v", o.Name, err)
 	}
 	if err == nil { // frees its addresses
-		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
-		harness.Check(s.T, s.rig.RemovePod(s.ctx, id))
+		harness.Check(s.T, s.rig.EndPod(s.ctx, id))
 	}
 	return s.call(o.Name)
 }
@@ -152,13 +150,12 @@ func (s *scene) deleted(pod string) *call {
 
 func (s *scene) crowd(prefix string, pods int) {
 	s.Helper()
-	var all sync.WaitGroup
-	errs := make([]error, pods)
+	var all errgroup.Group
 	for i := range pods {
-		all.Go(func() {
-			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", prefix, i)})
+		all.Go(func() error {
+			_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", prefix, i)})
+			return err
 		})
 	}
-	all.Wait()
-	harness.Check(s, errors.Join(errs...))
+	harness.Check(s, all.Wait())
 }

@@ -5,7 +5,6 @@ package scenarios
 import (
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/standin"
 )
@@ -131,18 +131,11 @@ func (c *call) charged() float64 {
 	}
 }
 
-// global reports whether /proc shows the kernel's PIDs, which is required to find a TCP peer's process.
-func global() bool {
-	const first = "pid:[4026531836]" // PROC_PID_INIT_INO, include/linux/proc_ns.h
-	ns, err := os.Readlink("/proc/self/ns/pid")
-	return err == nil && ns == first
-}
-
 // each runs cases on a node, with a control after each change of the IPAM plugin.
 func (s *scene) each(n *standin.Node, cases []behind) {
 	for i, c := range cases {
 		s.Run(c.name, func(t *testing.T) {
-			if c.global && !global() {
+			if c.global && !harness.FirstPIDs() {
 				t.Skip("this PID namespace is not the kernel's first")
 			}
 			s := s.in(t)

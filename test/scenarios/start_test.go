@@ -18,6 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 	"github.com/cniscope/cniscope/test/spans"
 )
 
@@ -141,7 +142,7 @@ func TestWhatDelaysTheStartOfASandbox(t *testing.T) {
 }
 
 func TestWhatDelaysTheStartOfASandboxOfContainerd17(t *testing.T) {
-	startOf(t, rig.Options{Containerd: harness.Must(filepath.Abs("../tools/bin/containerd-1.7"))(t)})
+	startOf(t, rig.Options{Containerd: scope.Containerd(t, "containerd-1.7")})
 }
 
 func startOf(t *testing.T, ro rig.Options) {

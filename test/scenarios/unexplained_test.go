@@ -52,10 +52,7 @@ func (s *scene) startMany(pods, atOnce int) map[string]time.Duration {
 				took[name] = time.Since(began)
 				mu.Unlock()
 				if err == nil {
-					err = s.rig.StopPod(s.ctx, id)
-				}
-				if err == nil {
-					err = s.rig.RemovePod(s.ctx, id)
+					err = s.rig.EndPod(s.ctx, id)
 				}
 				if err != nil {
 					s.Error(err)

@@ -101,6 +101,16 @@ func Rig(ctx context.Context, t testing.TB, o rig.Options) *rig.Rig {
 	return r
 }
 
+// Containerd is the directory of an older containerd, such as containerd-1.7; "" is the newest.
+func Containerd(t testing.TB, version string) string {
+	t.Helper()
+	if version == "" {
+		return ""
+	}
+	tools := harness.Must(rig.Tools(filepath.Join(version, "containerd")))(t)
+	return filepath.Join(tools, version)
+}
+
 // Jaeger starts a Jaeger that logs to a test and ends with it.
 func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -70,17 +71,13 @@ func (n *node) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		errs := make([]error, len(pods))
-		var running sync.WaitGroup
-		for i, p := range pods {
-			running.Go(func() {
-				if errs[i] = n.rig.StopPod(ctx, p.Id); errs[i] == nil {
-					errs[i] = n.rig.RemovePod(ctx, p.Id)
-				}
+		var running errgroup.Group
+		for _, p := range pods {
+			running.Go(func() error {
+				return n.rig.EndPod(ctx, p.Id)
 			})
 		}
-		running.Wait()
-		if err := errors.Join(errs...); err != nil {
+		if err := running.Wait(); err != nil {
 			return fmt.Errorf("remove the pods: %w", err)
 		}
 		return nil

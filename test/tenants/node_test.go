@@ -166,9 +166,4 @@ func (n *node) run(o rig.PodOptions) (pod, error) {
 	return p, err
 }
 
-func (n *node) leave(p pod) error {
-	if err := n.rig.StopPod(n.ctx, p.sandbox); err != nil {
-		return err
-	}
-	return n.rig.RemovePod(n.ctx, p.sandbox)
-}
+func (n *node) leave(p pod) error { return n.rig.EndPod(n.ctx, p.sandbox) }
