@@ -68,7 +68,6 @@ func newHandover(t *testing.T) *handover {
 func (h *handover) start(preinstalled bool) *exec.Cmd {
 	h.Helper()
 	cmd := exec.CommandContext(h.ctx, program, "run", "--config", filepath.Join(h.dir, "cniscope.toml"))
-	cmd.Stdout, cmd.Stderr = h.Output(), h.Output()
 	cmd.Env = []string{"NODE_NAME=n"}
 	if preinstalled {
 		ours, theirs, err := socketpair()
@@ -78,11 +77,7 @@ func (h *handover) start(preinstalled bool) *exec.Cmd {
 		cmd.ExtraFiles = []*os.File{theirs}
 		cmd.Env = append(cmd.Env, "NRI_PLUGIN_SOCKET=3", "NRI_PLUGIN_NAME=cniscope", "NRI_PLUGIN_IDX=90")
 	}
-	harness.Check(h.T, cmd.Start())
-	h.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	harness.Beside(h, cmd)
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 			t.Errorf("pod-%d: %s, want %s", i, got, want)
 		}
 	}
-	for series, n := range s.scrape() {
+	for series, n := range s.scope.Scrape(s) {
 		if strings.HasPrefix(series, "cniscope_events_lost_total") && n != 0 {
 			t.Errorf("%s is %v", series, n)
 		}

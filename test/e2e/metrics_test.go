@@ -4,14 +4,12 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,7 +39,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	s := set(t, false, policy(pipe), scope.Options{TOML: "[metrics]\nlisten = \"127.0.0.1:0\"\n" + whole})
 
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if status, body := s.ask(path); status != http.StatusOK {
+		if status, body := s.scope.Ask(s, path); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
@@ -65,7 +63,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		counted = s.scrape()
+		counted = s.scope.Scrape(s)
 		if n := counted[`cniscope_cni_call_seconds_count{cni_command="STATUS",plugin="bridge",result="success"}`]; n < statuses {
 			return fmt.Errorf("%v of %d STATUS calls counted", n, statuses)
 		}
@@ -97,10 +95,10 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 
 	harness.Check(t, s.scope.SetOptions("[metrics]\nlisten = \"127.0.0.1:0\"\n[sampling]\nratio = 0.0\nkeep = []\n"))
 	harness.Check(t, s.scope.WaitLog(s.ctx, "options changed", 1))
-	before := s.scrape()
+	before := s.scope.Scrape(s)
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "slow-1"})
 	harness.Eventually(s, func() error {
-		now := s.scrape()
+		now := s.scope.Scrape(s)
 		for series, more := range map[string]float64{
 			`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                    1,
 			`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="success"}`: 1,
@@ -123,7 +121,7 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	}()
 	var age float64
 	harness.Eventually(s, func() error {
-		now := s.scrape()
+		now := s.scope.Scrape(s)
 		if n := now[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 1 {
 			return fmt.Errorf("%v calls in flight, want 1", n)
 		}
@@ -136,41 +134,11 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	harness.Check(s.T, os.WriteFile(pipe, []byte("go on\n"), 0))
 	harness.Check(s.T, <-done)
 	harness.Eventually(s, func() error {
-		if n := s.scrape()[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 0 {
+		if n := s.scope.Scrape(s)[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 0 {
 			return fmt.Errorf("%v calls in flight after the last", n)
 		}
 		return nil
 	})
-}
-
-func (s *stage) ask(path string, accept ...string) (int, string) {
-	s.Helper()
-	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())
-	if at == nil {
-		s.Fatal("no metrics are served")
-	}
-	r := harness.Must(http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+at[1]+path, nil))(s.T)
-	for _, a := range accept {
-		r.Header.Set("Accept", a)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	harness.Check(s.T, err)
-	defer answer.Body.Close()
-	body := harness.Must(io.ReadAll(answer.Body))(s.T)
-	return answer.StatusCode, string(body)
-}
-
-func (s *stage) scrape() map[string]float64 {
-	s.Helper()
-	_, text := s.ask("/metrics")
-	values := map[string]float64{}
-	for _, line := range strings.Split(text, "\n") {
-		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
-			v := harness.Must(strconv.ParseFloat(line[i+1:], 64))(s.T)
-			values[line[:i]] = v
-		}
-	}
-	return values
 }
 
 func times(counted map[string]float64) map[string]float64 {

@@ -30,7 +30,7 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	toml += "[log]\nlevel = \"debug\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n"
 	s.startScope(scope.Options{TOML: toml + fmt.Sprintf("[export.file]\npath = %q\n", spans)})
 	happens("run")
-	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
+	_, text := s.scope.Ask(s, "/metrics", "application/openmetrics-text; version=1.0.0")
 	out.add("metrics", text)
 	harness.Check(s.T, s.scope.Stop())
 	out.add("log of run", s.scope.LogText())

@@ -87,14 +87,14 @@ func (s *stage) watch(ctx context.Context, seen chan<- []look) {
 	defer every.Stop()
 	for ctx.Err() == nil {
 		at := time.Now()
-		_, body := s.ask("/readyz")
+		_, body := s.scope.Ask(s, "/readyz")
 		looks = append(looks, look{at, strings.Contains(body, "\noverloaded: ")})
 		<-every.C
 	}
 }
 
 func (s *stage) gaps() gaps {
-	_, body := s.ask("/metrics")
+	_, body := s.scope.Ask(s, "/metrics")
 	g := gaps{upTo: map[string]float64{}}
 	for _, found := range regexp.MustCompile(`(?m)^cniscope_tick_gap_seconds_bucket\{le="([^"]+)"\} (\S+)`).FindAllStringSubmatch(body, -1) {
 		n := harness.Must(strconv.ParseFloat(found[2], 64))(s.T)
@@ -148,7 +148,7 @@ func TestOverload(t *testing.T) {
 	harness.Check(t, <-over)
 	f.read(t, report)
 	harness.Until(t, "overload is over", func() bool {
-		_, body := s.ask("/readyz")
+		_, body := s.scope.Ask(s, "/readyz")
 		return !strings.Contains(body, "\noverloaded: ")
 	})
 	unwatch()
@@ -185,7 +185,7 @@ func (s *stage) podsUntil(over func() bool) int {
 }
 
 func (s *stage) lostBy() map[string]float64 {
-	_, body := s.ask("/metrics")
+	_, body := s.scope.Ask(s, "/metrics")
 	lost := map[string]float64{}
 	for _, found := range regexp.MustCompile(`(?m)^cniscope_events_lost_total\{reason="([^"]+)",source="probe"\} (\S+)`).FindAllStringSubmatch(body, -1) {
 		n, err := strconv.ParseFloat(found[2], 64)

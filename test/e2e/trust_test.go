@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 // Any process can set CNI_COMMAND; which ones are trusted?
@@ -108,6 +107,7 @@ type alone struct {
 	*testing.T
 	dir, file, plugin string
 	cniscope          int
+	log               func() string
 	seen, unseen      []string
 }
 
@@ -128,27 +128,12 @@ func newBeside(t *testing.T, options string, in ...string) *alone {
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil,
 		"[nri]\nenabled = false\n[runtime]\nsocket = \"/nowhere\"\n[probe]\n%[3]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
 		dir, a.file, options), 0o600))
-	log := harness.Must(os.Create(filepath.Join(dir, "log")))(t)
-	defer log.Close()
 	command := slices.Concat(in, []string{program, "run", "--config", file})
 	c := exec.Command(command[0], command[1:]...)
-	c.Stderr = log
-	harness.Check(t, tied.Start(c))
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		if t.Failed() {
-			t.Logf("cniscope's log:\n%s", a.log())
-		}
-	})
+	a.log = harness.Beside(t, c).String
 	harness.Eventually(t, func() error { return harness.Contains(a.log(), "observing CNI calls") })
 	a.cniscope = c.Process.Pid
 	return a
-}
-
-func (a *alone) log() string {
-	text, _ := os.ReadFile(filepath.Join(a.dir, "log"))
-	return string(text)
 }
 
 func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {

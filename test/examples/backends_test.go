@@ -21,7 +21,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 const (
@@ -111,22 +110,11 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	if more != nil {
 		text = more.Replace(text)
 	}
-	dir := t.TempDir()
-	moved, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
+	moved := filepath.Join(t.TempDir(), "config.yaml")
 	harness.Check(t, os.WriteFile(moved, []byte(text), 0o600))
-	out := harness.Must(os.Create(log))(t)
-	defer out.Close()
 	cmd := exec.Command(binary, "--config", moved)
-	cmd.Stdout, cmd.Stderr = out, out
-	harness.Check(t, tied.Start(cmd))
+	harness.Beside(t, cmd)
 	c.pid = cmd.Process.Pid
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if said, err := os.ReadFile(log); t.Failed() && err == nil {
-			t.Logf("with %s it said:\n%s", config, said)
-		}
-	})
 	for _, to := range transports {
 		harness.Eventually(t, func() error {
 			conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", c.at(to[0]))

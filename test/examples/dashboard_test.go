@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 type panel struct {
@@ -53,18 +52,8 @@ func startPrometheus(t *testing.T, target, node string) *prometheus {
 		"- job_name: cniscope\n  static_configs: [{targets: [%q], labels: {instance: %s, cluster: rig}}]\n", target, node)
 	file := filepath.Join(dir, "prometheus.yaml")
 	harness.Check(t, os.WriteFile(file, []byte(config), 0o600))
-	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+at, "--enable-feature=exemplar-storage", "--log.level=warn")
-	said := &strings.Builder{}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
-	harness.Check(t, tied.Start(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("Prometheus said:\n%s", said)
-		}
-	})
+	harness.Beside(t, exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+at, "--enable-feature=exemplar-storage", "--log.level=warn"))
 	p := &prometheus{t, "http://" + at + "/api/v1/"}
 	harness.Eventually(t, func() error {
 		_, err := get(t, "http://"+at+"/-/ready")

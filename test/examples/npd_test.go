@@ -14,10 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 const (
@@ -109,19 +107,10 @@ func TestNodeProblemDetector(t *testing.T) {
 	moved := strings.NewReplacer("/etc/node-problem-detector/cniscope-doctor.sh", script, `"60s"`, `"1s"`).Replace(string(config))
 	file := filepath.Join(t.TempDir(), "monitor.json")
 	harness.Check(t, os.WriteFile(file, []byte(moved), 0o600))
-	var said strings.Builder
 	cmd := exec.Command(binary, "--config.custom-plugin-monitor="+file, "--hostname-override=rig-node", "--port=0", "--prometheus-port=0",
 		"--apiserver-override="+server.URL+"?inClusterConfig=false")
 	cmd.Env = append(os.Environ(), "CNISCOPE_DOCTOR="+program)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
-	harness.Check(t, tied.Start(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("node-problem-detector said:\n%s", &said)
-		}
-	})
+	harness.Beside(t, cmd)
 	becomes := func(want string) {
 		t.Helper()
 		harness.Eventually(t, func() error {

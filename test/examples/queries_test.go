@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -23,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 var queried = []string{recording, "../../docs/verdicts.rec.gz", "../../pkg/judge/testdata/cilium-agent-stopped.rec.gz"}
@@ -220,17 +218,7 @@ func startTempo(t *testing.T) (api, otlp string) {
 	config := strings.NewReplacer("HTTP", port(at), "GRPC", port(grpc), "OTLP", otlp, "DIR", dir).Replace(tempoConfig)
 	file := filepath.Join(dir, "tempo.yaml")
 	harness.Check(t, os.WriteFile(file, []byte(config), 0o600))
-	var said bytes.Buffer
-	cmd := exec.Command(binary, "-config.file", file)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
-	harness.Check(t, tied.Start(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("Tempo said:\n%s", &said)
-		}
-	})
+	harness.Beside(t, exec.Command(binary, "-config.file", file))
 	harness.Eventually(t, func() error {
 		body, err := get(t, "http://"+at+"/ready")
 		if err == nil && strings.TrimSpace(body) != "ready" {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/kube"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 // The tokens of an administrator, and of a user with only the rights that a test grants.
@@ -40,40 +39,24 @@ func startControlPlane(t *testing.T) *controlPlane {
 	dir := t.TempDir()
 	client, peer, server := harness.Address(t), harness.Address(t), harness.Address(t)
 	c := &controlPlane{API: kube.New(server, adminToken), address: server, dir: dir}
-	run(t, etcd, kube.EtcdArgs(dir, client, peer)...)
+	harness.Beside(t, exec.Command(etcd, kube.EtcdArgs(dir, client, peer)...))
 	harness.Eventually(t, func() error { return kube.Reaches(t.Context(), client) })
 	tokens := filepath.Join(dir, "tokens")
 	harness.Check(t, os.WriteFile(tokens, fmt.Appendf(nil, "%s,admin,admin,system:masters\n%s,jane,jane\n", adminToken, janeToken), 0o600))
 	accounts := harness.Must(kube.AccountArgs(dir))(t)
 	host, port, err := net.SplitHostPort(server)
 	harness.Check(t, err)
-	run(t, apiserver, append(accounts, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
+	harness.Beside(t, exec.Command(apiserver, append(accounts, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
 		"--endpoint-reconciler-type=none", "--advertise-address=192.0.2.1", "--service-cluster-ip-range=10.96.0.0/16",
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC",
 		// The test creates pods without a controller, and ServiceAccounts without tokens.
 		"--disable-admission-plugins=ServiceAccount",
-		"--kubelet-preferred-address-types=InternalIP")...)
+		"--kubelet-preferred-address-types=InternalIP")...))
 	harness.Eventually(t, func() error {
 		_, err := c.Do(context.Background(), "GET", "/readyz", nil)
 		return err
 	})
 	return c
-}
-
-func run(t *testing.T, program string, args ...string) {
-	t.Helper()
-	file := harness.Must(os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log")))(t)
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = file, file
-	harness.Check(t, tied.Start(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = file.Close()
-		if said, _ := os.ReadFile(file.Name()); t.Failed() {
-			t.Logf("%s: …%s", program, said[max(0, len(said)-4000):])
-		}
-	})
 }
 
 func (c *controlPlane) kubeconfig(t *testing.T, token string) string {

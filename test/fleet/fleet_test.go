@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,7 +45,7 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 	began := time.Now()
 	c.populate(t, port(kubelets.Listener), port(silent))
 	t.Logf("%d nodes and their pods are made after %s", count, time.Since(began).Round(time.Second))
-	program := build(t)
+	program := binary(harness.Build(t, "../../plugin/kubectl-cniscope"))
 	admin := c.kubeconfig(t, adminToken)
 
 	for _, run := range []struct {
@@ -153,15 +152,6 @@ func object(name string) map[string]any {
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 type binary string
-
-func build(t *testing.T) binary {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubectl-cniscope")
-	if out, err := exec.Command("go", "build", "-o", file, "github.com/cniscope/cniscope/plugin/kubectl-cniscope").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary(file)
-}
 
 type ran struct {
 	out, said string

@@ -70,12 +70,8 @@ func (n *node) traced(file string, times int) {
 // busy runs busy loops, idle processes and plugins of no call until the test ends.
 func busy(t *testing.T) {
 	t.Helper()
-	noise := filepath.Join(t.TempDir(), "noise")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", noise, "../noise").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	tools := harness.Must(rig.Tools("cni/bridge"))(t)
-	cmd := exec.Command(noise, filepath.Join(tools, "cni/bridge"), "sh", "-c", "echo; exec sleep infinity")
+	cmd := exec.Command(harness.Build(t, "../noise"), filepath.Join(tools, "cni/bridge"), "sh", "-c", "echo; exec sleep infinity")
 	said := harness.Must(cmd.StdoutPipe())(t)
 	harness.Check(t, tied.Start(cmd))
 	t.Cleanup(func() {

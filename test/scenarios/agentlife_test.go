@@ -5,12 +5,9 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,31 +151,11 @@ func TestWhatElseAgentsDo(t *testing.T) {
 
 	// Helpers are followed for 30 s.
 	harness.Eventually(s, func() error {
-		n := s.metric("cniscope_probe_processes")
-		if n != "0" {
-			return fmt.Errorf("%q processes are still followed", n)
+		if n := s.scope.Scrape(s)["cniscope_probe_processes"]; n != 0 {
+			return fmt.Errorf("%v processes are still followed", n)
 		}
 		return nil
 	})
-}
-
-func (s *scene) metric(name string) string {
-	s.Helper()
-	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())
-	if at == nil {
-		s.Fatal("no metrics are served")
-	}
-	answer, err := http.Get("http://" + at[1] + "/metrics")
-	harness.Check(s.T, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	harness.Check(s.T, err)
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 func named(all []*span, name string) (found []*span) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 func (s *scene) leases(n rig.Net) *exec.Cmd {
@@ -50,18 +49,8 @@ func (s *scene) leases(n rig.Net) *exec.Cmd {
 
 func (s *scene) daemon(cmd *exec.Cmd) {
 	s.Helper()
-	out, err := os.CreateTemp(s.TempDir(), "")
-	harness.Check(s.T, err)
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.rig.Env())
-	harness.Check(s.T, tied.Start(cmd))
-	s.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if text, err := os.ReadFile(out.Name()); err == nil && s.Failed() {
-			s.Logf("%s said:\n%s", filepath.Base(cmd.Path), text)
-		}
-		out.Close()
-	})
+	cmd.Env = append(os.Environ(), s.rig.Env())
+	harness.Beside(s, cmd)
 }
 
 // The daemon of the dhcp plugin, with a slow DHCP server, with none, and without the daemon.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 // function of a generated program. The first is called for each request, the others by one before.
@@ -174,8 +173,7 @@ func (s *scene) lossyAgent(dir, name string, binary []byte) {
 	cmd := exec.Command(file, at)
 	cmd.Stderr = os.Stderr
 	out := harness.Must(cmd.StdoutPipe())(s.T)
-	harness.Check(s.T, tied.Start(cmd))
-	s.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	harness.Beside(s, cmd)
 	_, err := out.Read(make([]byte, 1)) // it serves
 	harness.Check(s.T, err)
 }

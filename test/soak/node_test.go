@@ -4,7 +4,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,10 +58,8 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	t.Helper()
 	harness.Root(t)
 	n := &node{T: t, dir: dir, names: map[string]string{}}
-	var err error
 	n.agentd = filepath.Join(t.TempDir(), protocol.Agent)
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", n.agentd, "./agentd").CombinedOutput()
-	harness.Check(t, errors.Join(err, sayings(out, err)))
+	harness.Check(t, os.Rename(harness.Build(t, "./agentd"), n.agentd))
 	plugin := harness.Must(os.ReadFile(n.agentd))(t)
 	n.metrics = harness.Must(port.Reserve())(t)
 	t.Cleanup(n.metrics.Close)
@@ -95,13 +92,6 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 		}
 	})
 	return n
-}
-
-func sayings(out []byte, err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(string(out))
 }
 
 // asks is the chain's last plugin, which calls the agent.

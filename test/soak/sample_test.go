@@ -3,7 +3,6 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
@@ -28,25 +29,11 @@ func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics: %s", answer.Status)
 	}
-	return parse(answer.Body)
-}
-
-func parse(r io.Reader) (map[string]float64, error) {
-	m := map[string]float64{}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
-		at := strings.LastIndexByte(line, ' ')
-		if strings.HasPrefix(line, "#") || at < 0 {
-			continue
-		}
-		v, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-		m[line[:at]] = v
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
 	}
-	return m, lines.Err()
+	return scope.Values(string(body))
 }
 
 var losses = []string{

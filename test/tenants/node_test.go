@@ -66,8 +66,9 @@ func newNode(t *testing.T, toml string) *node {
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge()}}},
 		Plugins:  map[string][]byte{"remote": binary},
 	})
-	n.build("hostile", hostileImage)
-	n.build("apiserver", apiImage)
+	for source, image := range map[string]string{"./hostile": hostileImage, "./apiserver": apiImage} {
+		harness.Check(t, n.rig.ImportProgram(ctx, harness.Build(t, source), image))
+	}
 	n.known = filepath.Join(n.rig.Dir(), "known")
 	harness.Check(t, os.Mkdir(n.known, 0o755))
 	n.agent = startAgent(t, n.rig.Env())
@@ -75,17 +76,6 @@ func newNode(t *testing.T, toml string) *node {
 	n.network()
 	n.observe(toml)
 	return n
-}
-
-func (n *node) build(name, image string) {
-	n.Helper()
-	file := filepath.Join(n.TempDir(), name)
-	cmd := exec.CommandContext(n.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "./"+name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		n.Fatalf("building %s: %v\n%s", name, err, out)
-	}
-	harness.Check(n.T, n.rig.ImportProgram(n.ctx, file, image))
 }
 
 // startAPIServer starts an API server in its own pod, where no process accepts.
