@@ -3,18 +3,15 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 // The service starts, restarts after an upgrade, and is restored if a change fails.
@@ -24,7 +21,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 
 	b.does("install --containerd-version 2.4", "new       /usr/local/bin/cniscope")
 	first := b.active("cniscope")
-	harness.Eventually(t, func() error { return harness.Contains(b.run(b.program+" status"), "kernel probe: attached") })
+	b.Becomes(b.program+" status", "kernel probe: attached")
 	b.does("status", "cniscope.service is active")
 	b.does("install", "as it is  /usr/local/bin/cniscope")
 	harness.Equal(t, b.active("cniscope"), first, "the process, though nothing replaces it,")
@@ -38,7 +35,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 		t.Error("the older program still runs")
 	}
 
-	b.run("systemctl start containerd")
+	b.Runs("systemctl start containerd")
 	containerd := b.active("containerd")
 	b.does("install --as plugin", "containerd has to be restarted", "systemctl restart containerd.service")
 	b.does("install --as service", "removed   /opt/nri/plugins/90-cniscope")
@@ -46,26 +43,22 @@ func TestInstalledWithSystemd(t *testing.T) {
 	// A failing start is undone, and the previous service runs again.
 	installed := b.files()
 	b.newer()
-	b.write("/run/systemd/system/cniscope.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
-	b.run("systemctl daemon-reload")
+	b.Write("/run/systemd/system/cniscope.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
+	b.Runs("systemctl daemon-reload")
 	b.fails("install", "systemctl restart cniscope.service: failed", "journalctl -u cniscope.service", "undoing it failed, too")
 	b.same(installed)
-	b.run("rm /run/systemd/system/cniscope.service.d/broken.conf; systemctl daemon-reload; systemctl restart cniscope")
+	b.Runs("rm /run/systemd/system/cniscope.service.d/broken.conf; systemctl daemon-reload; systemctl restart cniscope")
 	harness.Equal(t, b.active("containerd"), containerd, "containerd was restarted")
 	b.active("cniscope")
 
 	b.does("install --as plugin", "removed   /etc/systemd/system/cniscope.service")
-	if state := b.run("systemctl is-active cniscope || true"); strings.TrimSpace(state) != "inactive" {
-		t.Errorf("the service is %s", state)
-	}
+	b.Says("systemctl is-active cniscope || true", "inactive")
 	b.does("install --as service", "removed   /opt/nri/plugins/90-cniscope")
 	b.active("cniscope")
 	b.does("uninstall", "removed   /usr/local/bin/cniscope")
-	if state := b.run("systemctl is-active cniscope || true"); strings.TrimSpace(state) != "inactive" {
-		t.Errorf("the service is %s", state)
-	}
+	b.Says("systemctl is-active cniscope || true", "inactive")
 	b.same(before)
-	b.run("systemctl mask cniscope")
+	b.Runs("systemctl mask cniscope")
 	b.fails("install --containerd-version 2.4", "masked", "systemctl unmask cniscope")
 }
 
@@ -73,11 +66,11 @@ func TestInstalledWithSystemd(t *testing.T) {
 func (b *booted) hangs() int {
 	b.Helper()
 	const override = "/run/systemd/system/cniscope.service.d/impatient.conf"
-	b.write(override, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
-	b.run("systemctl daemon-reload; systemctl restart cniscope")
+	b.Write(override, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
+	b.Runs("systemctl daemon-reload; systemctl restart cniscope")
 	first := b.active("cniscope")
 	// An idle service feeds the watchdog.
-	fed := func() string { return b.run("systemctl show cniscope -p WatchdogTimestampMonotonic") }
+	fed := func() string { return b.Runs("systemctl show cniscope -p WatchdogTimestampMonotonic") }
 	for last, n := fed(), 0; n < 4; {
 		if now := fed(); now != last {
 			last, n = now, n+1
@@ -85,40 +78,37 @@ func (b *booted) hangs() int {
 		time.Sleep(50 * time.Millisecond)
 	}
 	harness.Equal(b, b.active("cniscope"), first, "the process, though nothing replaces it,")
-	b.run(fmt.Sprintf("kill -STOP %d", first))
+	b.Runs(fmt.Sprintf("kill -STOP %d", first))
 	harness.Until(b, "it hangs, and systemd starts another", func() bool {
 		second := 0
-		_, _ = fmt.Sscanf(b.run("systemctl show -p MainPID cniscope"), "MainPID=%d", &second)
+		_, _ = fmt.Sscanf(b.Runs("systemctl show -p MainPID cniscope"), "MainPID=%d", &second)
 		return second != first && second != 0
 	})
-	b.run("for i in $(seq 300); do systemctl is-active --quiet cniscope && exit 0; sleep 0.1; done; exit 1")
+	b.Runs("for i in $(seq 300); do systemctl is-active --quiet cniscope && exit 0; sleep 0.1; done; exit 1")
 	b.does("status", "kernel probe: attached")
-	b.run("rm " + override + "; systemctl daemon-reload; systemctl restart cniscope")
+	b.Runs("rm " + override + "; systemctl daemon-reload; systemctl restart cniscope")
 	return b.active("cniscope")
 }
 
 // isSecond starts the service beside another cniscope: it waits, names it, and starts when the other exits.
 func (b *booted) isSecond(first int) (now int) {
 	b.Helper()
-	b.run("systemctl stop cniscope; setsid env -u NOTIFY_SOCKET " + b.program + " run >/run/other.log 2>&1 & echo $! >/run/other.pid")
-	b.run("for i in $(seq 300); do grep -q 'observing CNI calls' /run/other.log && exit 0; sleep 0.1; done; cat /run/other.log; exit 1")
-	other := strings.TrimSpace(b.run("cat /run/other.pid"))
-	b.run("systemctl start cniscope; test -e /run/cniscope/node.lock")
+	b.Runs("systemctl stop cniscope; setsid env -u NOTIFY_SOCKET " + b.program + " run >/run/other.log 2>&1 & echo $! >/run/other.pid")
+	b.Runs("for i in $(seq 300); do grep -q 'observing CNI calls' /run/other.log && exit 0; sleep 0.1; done; cat /run/other.log; exit 1")
+	other := strings.TrimSpace(b.Runs("cat /run/other.pid"))
+	b.Runs("systemctl start cniscope; test -e /run/cniscope/node.lock")
 	b.does("status", "kernel probe: attached", "process "+other, "waits for another cniscope to end: pid "+other)
-	if out, err := b.try(b.program + " run"); err == nil || !strings.Contains(out, "pid "+other+", started by hand, "+b.program) {
+	if out, err := b.Try(b.program + " run"); err == nil || !strings.Contains(out, "pid "+other+", started by hand, "+b.program) {
 		b.Errorf("a third cniscope says: %s, %v", out, err)
 	}
 	waits := b.active("cniscope")
-	b.run("kill $(cat /run/other.pid); while test -e /proc/$(cat /run/other.pid); do sleep 0.1; done")
-	harness.Eventually(b, func() error {
-		out := b.run(b.program + " status")
-		return errors.Join(harness.Contains(out, fmt.Sprintf("process %d", waits)), harness.Contains(out, "kernel probe: attached"))
-	})
+	b.Runs("kill $(cat /run/other.pid); while test -e /proc/$(cat /run/other.pid); do sleep 0.1; done")
+	b.Becomes(b.program+" status", fmt.Sprintf("process %d", waits), "kernel probe: attached")
 	if now = b.active("cniscope"); now == first || now != waits {
 		b.Errorf("process %d was replaced by %d, then by %d", first, waits, now)
 	}
 	// The relay finds the runtime's sockets with pidfd_getfd, which systemd classifies as debugging.
-	if filter := b.run("systemctl show cniscope -p SystemCallFilter"); !strings.Contains(filter, "pidfd_getfd") {
+	if filter := b.Runs("systemctl show cniscope -p SystemCallFilter"); !strings.Contains(filter, "pidfd_getfd") {
 		b.Errorf("pidfd_getfd is forbidden: %s", filter)
 	}
 	return now
@@ -126,8 +116,7 @@ func (b *booted) isSecond(first int) (now int) {
 
 // booted is a systemd in namespaces, with private /etc, /usr/local and /var/lib.
 type booted struct {
-	*testing.T
-	cmd     *exec.Cmd
+	*harness.Machine
 	program string
 	builds  int
 }
@@ -171,28 +160,16 @@ func boot(t *testing.T) *booted {
 	if _, err := os.Stat(systemd); err != nil {
 		t.Skip("needs systemd: ", err)
 	}
-	b := &booted{T: t, program: filepath.Join(t.TempDir(), "cniscope")}
-	b.newer()
 	name := fmt.Sprintf("cniscope-systemd-%d", os.Getpid())
-	b.cmd = exec.Command("/bin/sh", "-ec", bootScript)
-	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "SYSTEMD=" + systemd}
-	b.cmd.Stdout, b.cmd.Stderr = t.Output(), t.Output()
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-		Setsid:     true,
-	}
-	harness.Check(t, tied.Start(b.cmd))
+	cmd := exec.Command("/bin/sh", "-ec", bootScript)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "SYSTEMD=" + systemd}
 	t.Cleanup(func() {
-		_ = b.cmd.Process.Kill() // killing the namespace's init ends the others
-		_ = b.cmd.Wait()
 		for _, h := range []string{"", "systemd", "unified"} {
 			_ = exec.Command("find", filepath.Join("/sys/fs/cgroup", h, name), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
 		}
 	})
-	harness.Eventually(t, func() error {
-		out, err := b.try("systemctl is-system-running --wait || true; systemctl show -p Version")
-		return errors.Join(err, harness.Contains(out, "Version="))
-	})
+	b := &booted{Machine: harness.Boot(t, cmd, 0), program: filepath.Join(t.TempDir(), "cniscope")}
+	b.newer()
 	return b
 }
 
@@ -204,34 +181,14 @@ func (b *booted) newer() {
 	harness.Check(b.T, os.WriteFile(b.program, fmt.Appendf(text, "%d", b.builds), 0o755))
 }
 
-func (b *booted) try(script string) (string, error) {
-	cmd := exec.Command("nsenter", "-t", fmt.Sprint(b.cmd.Process.Pid), "-m", "-p", "-C", "-i", "-u", "timeout", "60", "/bin/sh", "-ec", script)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-func (b *booted) run(script string) string {
-	b.Helper()
-	out, err := b.try(script)
-	if err != nil {
-		b.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return out
-}
-
-func (b *booted) write(path, text string) {
-	b.Helper()
-	b.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
-}
-
 func (b *booted) does(line string, say ...string) {
 	b.Helper()
-	harness.Says(b, b.run(b.program+" "+line), say...)
+	b.Says(b.program+" "+line, say...)
 }
 
 func (b *booted) fails(line string, say ...string) {
 	b.Helper()
-	out, err := b.try(b.program + " " + line)
+	out, err := b.Try(b.program + " " + line)
 	if err == nil {
 		b.Fatalf("%s: it did not fail:\n%s", line, out)
 	}
@@ -240,7 +197,7 @@ func (b *booted) fails(line string, say ...string) {
 
 func (b *booted) active(unit string) (pid int) {
 	b.Helper()
-	_, err := fmt.Sscanf(b.run("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
+	_, err := fmt.Sscanf(b.Runs("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
 	harness.Check(b.T, err)
 	return pid
 }
@@ -248,7 +205,7 @@ func (b *booted) active(unit string) (pid int) {
 func (b *booted) files() string {
 	b.Helper()
 	const where = "/run/changes/*/upper /run/changes/*/*/upper /etc/systemd /etc/containerd"
-	return b.run("{ find " + where + " -not -type d -printf '%p %M %l\\n'; find " + where + " -type f -exec sha256sum {} +; } 2>/dev/null | sort")
+	return b.Runs("{ find " + where + " -not -type d -printf '%p %M %l\\n'; find " + where + " -type f -exec sha256sum {} +; } 2>/dev/null | sort")
 }
 
 func (b *booted) same(want string) {

@@ -4,7 +4,6 @@ package packages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,14 +18,10 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
-	"github.com/cniscope/cniscope/test/tied"
 )
 
 // machine is a fresh, booted Debian with its own files, processes, network and systemd.
-type machine struct {
-	*testing.T
-	cmd *exec.Cmd
-}
+type machine struct{ *harness.Machine }
 
 func boot(t *testing.T) *machine {
 	t.Helper()
@@ -40,75 +35,28 @@ func boot(t *testing.T) *machine {
 		t.Skip("make test-packages makes it: ", err)
 	}
 	tools := harness.Must(rig.Tools("containerd"))(t)
-	m := &machine{T: t, cmd: exec.Command("/bin/sh", "boot.sh")}
 	name := fmt.Sprintf("cniscope-packages-%d", os.Getpid())
-	dir := t.TempDir()
-	m.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "ROOT=" + root, "DIR=" + dir, "RIG=" + tools, "PACKAGES=" + dist}
-	m.cmd.Stdout, m.cmd.Stderr = t.Output(), t.Output()
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
-		Setsid:     true,
-	}
-	harness.Check(t, tied.Start(m.cmd))
+	cmd := exec.Command("/bin/sh", "boot.sh")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "ROOT=" + root, "DIR=" + t.TempDir(), "RIG=" + tools, "PACKAGES=" + dist}
 	t.Cleanup(func() {
-		if t.Failed() {
-			out, _ := m.try("journalctl --no-pager -o cat -u cniscope -u containerd | tail -n 60")
-			t.Log(out)
-		}
-		_ = m.cmd.Process.Kill() // the first process of a PID namespace takes the others along
-		_ = m.cmd.Wait()
 		_ = exec.Command("find", "/sys/fs/cgroup", "-mindepth", "2", "-depth", "-type", "d", "-path", "*/"+name+"*", "-exec", "rmdir", "{}", ";").Run()
 		_ = exec.Command("rmdir", filepath.Join("/sys/fs/cgroup", name)).Run()
 	})
-	harness.Eventually(t, func() error {
-		out, err := m.try("systemctl is-system-running --wait || true; systemctl show -p Version")
-		return errors.Join(err, harness.Contains(out, "Version="))
+	m := &machine{harness.Boot(t, cmd, syscall.CLONE_NEWNET, "-n", "-r", "-w",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := m.Try("journalctl --no-pager -o cat -u cniscope -u containerd | tail -n 60")
+			t.Log(out)
+		}
 	})
 	return m
-}
-
-func (m *machine) try(script string) (string, error) {
-	cmd := exec.Command("nsenter", "-t", fmt.Sprint(m.cmd.Process.Pid), "-m", "-p", "-C", "-i", "-u", "-n", "-r", "-w",
-		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
-		"timeout", "120", "/bin/sh", "-ec", script)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-func (m *machine) run(script string) string {
-	m.Helper()
-	out, err := m.try(script)
-	if err != nil {
-		m.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return out
-}
-
-// says checks the output of a script for texts.
-func (m *machine) says(script string, want ...string) string {
-	m.Helper()
-	out := m.run(script)
-	harness.Says(m, out, want...)
-	return out
-}
-
-func (m *machine) write(path, text string) {
-	m.Helper()
-	m.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
-}
-
-func (m *machine) becomes(script, want string) {
-	m.Helper()
-	harness.Eventually(m, func() error {
-		out, err := m.try(script)
-		return errors.Join(err, harness.Contains(out, want))
-	})
 }
 
 // tree lists the files of the machine, without the databases of dpkg, apt and rpm, and logs.
 func (m *machine) tree() string {
 	m.Helper()
-	return m.run(`cd /; { find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
+	return m.Runs(`cd /; { find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
 		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -printf '%P %M %U %G %l\n'
 		find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
 		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -type f -exec sha256sum {} +; ls -A /run/cniscope 2>/dev/null | sed 's/^/run /' || :; } | sort`)
@@ -141,7 +89,7 @@ func (m *machine) same(before string) {
 // process of its own.
 func (m *machine) cniscopes() []string {
 	m.Helper()
-	return strings.Fields(m.run(`ours() { case $(readlink /proc/$1/exe) in */cniscope | */90-cniscope | */cniscope-tarball | *'/cniscope (deleted)') ;; *) false ;; esac; }
+	return strings.Fields(m.Runs(`ours() { case $(readlink /proc/$1/exe) in */cniscope | */90-cniscope | */cniscope-tarball | *'/cniscope (deleted)') ;; *) false ;; esac; }
 		for p in /proc/[0-9]*; do
 			ours ${p#/proc/} && ! ours $(sed -n 's/^PPid:[^0-9]*//p' $p/status) && echo ${p#/proc/}
 		done 2>/dev/null || :`))
@@ -149,8 +97,8 @@ func (m *machine) cniscopes() []string {
 
 func (m *machine) active() string {
 	m.Helper()
-	m.becomes("systemctl is-active cniscope || :", "active")
-	return strings.TrimSpace(m.run("systemctl show -p MainPID --value cniscope"))
+	m.Becomes("systemctl is-active cniscope || :", "active")
+	return strings.TrimSpace(m.Runs("systemctl show -p MainPID --value cniscope"))
 }
 
 const conflist = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
@@ -160,8 +108,8 @@ const conflist = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "
 // containerd configures a containerd of the rig as a unit. version is a directory of test/tools/bin.
 func (m *machine) containerd(version string) {
 	m.Helper()
-	m.write("/etc/cni/net.d/10-pods.conflist", conflist)
-	m.write("/etc/containerd/config.toml", `version = 2
+	m.Write("/etc/cni/net.d/10-pods.conflist", conflist)
+	m.Write("/etc/containerd/config.toml", `version = 2
 imports = ["/etc/containerd/conf.d/*.toml"]
 root = "/run/containerd-root"
 [debug]
@@ -178,7 +126,7 @@ root = "/run/containerd-root"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       BinaryName = "/run/rig/runc"
 `)
-	m.write("/etc/systemd/system/containerd.service", `[Service]
+	m.Write("/etc/systemd/system/containerd.service", `[Service]
 Type=notify
 ExecStart=/run/rig/`+filepath.Join(version, "containerd")+`
 Environment=PATH=/run/rig/`+version+`:/run/rig:/usr/sbin:/usr/bin:/sbin:/bin
@@ -187,15 +135,15 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 `)
-	m.run("install -d -m 700 /var/lib/cni /var/lib/cni/results; systemctl daemon-reload; systemctl start containerd") // as its first pod creates them
-	image := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/pause.tar")
+	m.Runs("install -d -m 700 /var/lib/cni /var/lib/cni/results; systemctl daemon-reload; systemctl start containerd") // as its first pod creates them
+	image := filepath.Join(m.Root(), "run/pause.tar")
 	harness.Check(m.T, rig.WritePauseImage(image))
-	m.run("/run/rig/ctr -n k8s.io images import /run/pause.tar")
+	m.Runs("/run/rig/ctr -n k8s.io images import /run/pause.tar")
 }
 
 func (m *machine) pod(ctx context.Context, name string) {
 	m.Helper()
-	socket := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/containerd/containerd.sock")
+	socket := filepath.Join(m.Root(), "run/containerd/containerd.sock")
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	harness.Check(m.T, err)
 	defer conn.Close()
@@ -209,4 +157,10 @@ func (m *machine) pod(ctx context.Context, name string) {
 	}
 	_, err = runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.PodSandboxId})
 	harness.Check(m.T, err)
+}
+
+func (m *machine) traced(ctx context.Context, pod string) {
+	m.Helper()
+	m.pod(ctx, pod)
+	m.Becomes(shown+pod, "bridge ADD")
 }

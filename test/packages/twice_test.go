@@ -12,8 +12,8 @@ import (
 // one checks that exactly one cniscope observes the node, and returns its process.
 func (m *machine) one(observes string) {
 	m.Helper()
-	m.becomes("cniscope status", "process "+observes+",")
-	m.says("cat /run/cniscope/node.lock", "pid "+observes+",")
+	m.Becomes("cniscope status", "process "+observes+",")
+	m.Says("cat /run/cniscope/node.lock", "pid "+observes+",")
 }
 
 const unpacked = "dpkg-deb -x " + deb + " /run/tarball; cp /run/tarball/usr/bin/cniscope /run/cniscope-tarball; rm -r /run/tarball"
@@ -23,30 +23,30 @@ func TestThePackageTakesOverTheService(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("containerd-1.7")
 	before := m.tree()
-	m.run(unpacked)
-	m.run("/run/cniscope-tarball install; sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
-	m.says("ls /etc/containerd/conf.d", "90-cniscope.toml")
-	m.run("systemctl restart containerd")
+	m.Runs(unpacked)
+	m.Runs("/run/cniscope-tarball install; sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
+	m.Says("ls /etc/containerd/conf.d", "90-cniscope.toml")
+	m.Runs("systemctl restart containerd")
 	first := m.active()
 
-	m.says(apt+deb+" </dev/null", "the package takes over", "removed   /usr/local/bin/cniscope", "removed   /etc/systemd/system/cniscope.service")
+	m.Says(apt+deb+" </dev/null", "the package takes over", "removed   /usr/local/bin/cniscope", "removed   /etc/systemd/system/cniscope.service")
 	second := m.active()
 	if now := m.cniscopes(); len(now) != 1 || now[0] != second || second == first {
 		t.Errorf("%s was the service, %s is; these run: %v", first, second, now)
 	}
-	m.says("cniscope status; systemctl is-enabled cniscope; systemctl show -p FragmentPath cniscope; cat "+options,
+	m.Says("cniscope status; systemctl is-enabled cniscope; systemctl show -p FragmentPath cniscope; cat "+options,
 		"by a deb package", "enabled", "=/lib/systemd/system/cniscope.service", "ratio = 0.99", "/etc/containerd/conf.d/90-cniscope.toml  as installed")
-	m.becomes("cniscope status", "NRI: registered")
+	m.Becomes("cniscope status", "NRI: registered")
 	m.pod(ctx, "web-0")
 
 	// The package's scripts and cniscope install do not change each other's files.
-	m.says("cniscope install", "brings cniscope's program, options and unit", "as it is  /etc/containerd/conf.d/90-cniscope.toml")
-	m.says("cniscope install --as plugin 2>&1 || :", "a deb package has installed cniscope here as a service")
-	m.says("cniscope uninstall", "removed   /etc/containerd/conf.d/90-cniscope.toml")
-	m.says("cniscope uninstall 2>&1 || :", "remove that")
+	m.Says("cniscope install", "brings cniscope's program, options and unit", "as it is  /etc/containerd/conf.d/90-cniscope.toml")
+	m.Says("cniscope install --as plugin 2>&1 || :", "a deb package has installed cniscope here as a service")
+	m.Says("cniscope uninstall", "removed   /etc/containerd/conf.d/90-cniscope.toml")
+	m.Says("cniscope uninstall 2>&1 || :", "remove that")
 	harness.Equal(t, m.active(), second, "process")
-	m.says("cniscope install", "new       /etc/containerd/conf.d/90-cniscope.toml")
-	m.says("apt-get purge -y -qq cniscope", "removed   /etc/containerd/conf.d/90-cniscope.toml", "containerd has to be restarted")
+	m.Says("cniscope install", "new       /etc/containerd/conf.d/90-cniscope.toml")
+	m.Says("apt-get purge -y -qq cniscope", "removed   /etc/containerd/conf.d/90-cniscope.toml", "containerd has to be restarted")
 	m.same(before)
 }
 
@@ -55,53 +55,51 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
 	before := m.tree()
-	m.run(unpacked + "; /run/cniscope-tarball install --as plugin; sed -i 's|^#dir = \"\"|dir = \"/var/lib/cniscope/spool\"|' " + options + "; systemctl restart containerd")
-	m.becomes("/usr/local/bin/cniscope status", "kernel probe: attached")
+	m.Runs(unpacked + "; /run/cniscope-tarball install --as plugin; sed -i 's|^#dir = \"\"|dir = \"/var/lib/cniscope/spool\"|' " + options + "; systemctl restart containerd")
+	m.Becomes("/usr/local/bin/cniscope status", "kernel probe: attached")
 	plugin := m.cniscopes()[0]
 
-	m.says(apt+deb+" </dev/null", "removed   /opt/nri/plugins/90-cniscope", "process "+plugin, "started by containerd as its NRI plugin", "kill "+plugin)
+	m.Says(apt+deb+" </dev/null", "removed   /opt/nri/plugins/90-cniscope", "process "+plugin, "started by containerd as its NRI plugin", "kill "+plugin)
 	service := m.active()
 	m.one(plugin)
-	m.says("cniscope status", "waits for another cniscope to end: pid "+plugin)
+	m.Says("cniscope status", "waits for another cniscope to end: pid "+plugin)
 	m.pod(ctx, "web-0")
-	m.run("systemctl restart containerd")
+	m.Runs("systemctl restart containerd")
 	m.one(service)
-	m.becomes("cniscope status", "kernel probe: attached")
-	m.becomes("cniscope status", "NRI: registered")
-	m.pod(ctx, "web-1")
-	m.becomes(shown+"web-1", "bridge ADD")
-	m.run("apt-get purge -y -qq cniscope")
+	m.Becomes("cniscope status", "kernel probe: attached", "NRI: registered")
+	m.traced(ctx, "web-1")
+	m.Runs("apt-get purge -y -qq cniscope")
 	m.same(before)
 }
 
 // The pod of a DaemonSet shares the node's /run/cniscope. The second instance names the first.
 func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	m := boot(t)
-	m.run(unpacked)
+	m.Runs(unpacked)
 	pod := "env KUBERNETES_SERVICE_HOST=10.96.0.1 /run/cniscope-tarball run"
-	m.run("setsid " + pod + " >/run/pod.log 2>&1 & for i in $(seq 300); do grep -q 'observing CNI calls' /run/pod.log && exit 0; sleep 0.1; done; cat /run/pod.log; exit 1")
+	m.Runs("setsid " + pod + " >/run/pod.log 2>&1 & for i in $(seq 300); do grep -q 'observing CNI calls' /run/pod.log && exit 0; sleep 0.1; done; cat /run/pod.log; exit 1")
 	others := m.cniscopes()
 	if len(others) != 1 {
 		t.Fatalf("these run: %v", others)
 	}
 	other := others[0]
 
-	m.says(apt+deb, "Another cniscope observes this node: process "+other, "in a pod")
+	m.Says(apt+deb, "Another cniscope observes this node: process "+other, "in a pod")
 	m.active()
 	m.one(other)
 	restarts := "systemctl show -p NRestarts --value cniscope"
-	harness.Equal(t, m.run(restarts), "0\n", "systemd has started it times again")
-	m.run(apt + newer)
+	harness.Equal(t, m.Runs(restarts), "0\n", "systemd has started it times again")
+	m.Runs(apt + newer)
 	m.active()
 	m.one(other)
-	m.says("apt-get purge -y -qq cniscope", "another cniscope observes this node", "in a pod", "/var/lib/cniscope stays")
-	m.says("cat /run/cniscope/node.lock", "pid "+other)
+	m.Says("apt-get purge -y -qq cniscope", "another cniscope observes this node", "in a pod", "/var/lib/cniscope stays")
+	m.Says("cat /run/cniscope/node.lock", "pid "+other)
 
-	m.run(apt + deb)
+	m.Runs(apt + deb)
 	service := m.active()
-	m.run("kill " + other)
+	m.Runs("kill " + other)
 	m.one(service)
 	// The other way round: the pod is second.
-	m.says(pod+" 2>&1 || echo exit code $?", fmt.Sprintf("already observes this node (pid %s, a service of systemd, /usr/bin/cniscope", service), "exit code 75")
+	m.Says(pod+" 2>&1 || echo exit code $?", fmt.Sprintf("already observes this node (pid %s, a service of systemd, /usr/bin/cniscope", service), "exit code 75")
 	m.one(service)
 }
