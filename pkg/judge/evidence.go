@@ -38,15 +38,17 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	return sum, largest
 }
 
-// It names the largest part of some kinds, or is nil.
-func (e *evidence) mostly(cause Cause, remedy string, kinds ...PartKind) *finding {
-	time, most := e.of(kinds...)
-	if most == nil {
-		return nil
-	}
-	return &finding{
-		Verdict: Verdict{Cause: cause, Says: most.String(), Remedy: remedy},
-		time:    time, kind: most.Kind, candidate: most.Doubtful(),
+// largest is the rule that names the largest part of some kinds.
+func largest(cause Cause, kinds ...PartKind) rule {
+	return func(e *evidence) *finding {
+		time, most := e.of(kinds...)
+		if most == nil {
+			return nil
+		}
+		return &finding{
+			Verdict: Verdict{Cause: cause, Says: most.String(), Remedy: cause.remedy()},
+			time:    time, kind: most.Kind, candidate: most.Doubtful(),
+		}
 	}
 }
 

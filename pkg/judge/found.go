@@ -105,13 +105,10 @@ func (e *evidence) bridge(v *Verdict, f *event.Found) (own string) {
 }
 
 func count(n int, thing string) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no " + thing
-	case 1:
-		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return text.Count(n, thing)
 }
 
 // notMade leaves out ports of this call: a failed ADD keeps one until its DEL.

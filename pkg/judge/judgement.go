@@ -103,8 +103,18 @@ const (
 	CauseScan        Cause = "host_local_scan"
 	CauseAgent       Cause = "agent"
 	CauseRefused     Cause = "agent_refused"
+	CauseIdle        Cause = "agent_idle"
+	CausePeer        Cause = "behind_agent"
+	CauseEnded       Cause = "agent_ended"
+	CauseRestarted   Cause = "agent_restarted"
+	CauseOOM         Cause = "agent_oom"
+	CauseStopped     Cause = "agent_stopped"
 	CauseBusy        Cause = "agent_busy"
 	CauseAPIServer   Cause = "api_server"
+	CauseLockFile    Cause = "lock_file"
+	CauseMissingFile Cause = "missing_file"
+	CauseMount       Cause = "mount"
+	CauseHalted      Cause = "plugin_stopped"
 	CauseLeakedChild Cause = "leaked_child"
 	CauseStarved     Cause = "cpu_starved"
 	CauseSleep       Cause = "sleep"
@@ -115,6 +125,12 @@ const (
 	CauseFailed      Cause = "plugin_error"
 	CauseMissing     Cause = "missing_plugin"
 	CauseUnexplained Cause = "unexplained"
+
+	// In the sandbox's start.
+	CauseShim       Cause = "shim"
+	CauseOCIRuntime Cause = "oci_runtime"
+	CauseHook       Cause = "oci_hook"
+	CauseNRI        Cause = "nri_plugin"
 )
 
 // Verdict explains a call.

@@ -153,77 +153,74 @@ const (
 		"program; read the log of its agent"
 )
 
-func dropKinds() []dropKind {
-	netfilter := []string{"NETFILTER_DROP"}
-	return []dropKind{
-		{
-			cause: LateFilter, reasons: netfilter, at: "nft_do_chain", by: "nftables", remedy: allow + "nft list ruleset",
-			chains: []event.Chain{{Backend: "nftables"}},
-		},
-		{
-			cause: LateFilter, reasons: netfilter, places: []string{"nf_hook_slow"}, vague: true,
-			by:     "netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables)",
-			remedy: allow + "iptables-legacy-save and nft list ruleset; conntrack -S counts drops of connection tracking",
-		},
-		{
-			cause: LateNoNeighbour, by: "no neighbor on DEVICE answered, so the kernel",
-		},
-		{
-			cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
-			remedy: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv6.neigh.default.gc_thresh3=8192; " +
-				"set both also in /etc/sysctl.d",
-		},
-		{
-			cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",
-			remedy: "sysctl -w net/ipv4/conf/DEVICE/rp_filter=2, or add the missing route through DEVICE to the packets' source",
-		},
-		{
-			cause: LateBlackhole, places: []string{"dst_discard"}, by: "a blackhole route or the route of a removed interface",
-			remedy: blackholes, vague: true,
-		},
-		{
-			cause: LateMTU, reasons: []string{"PKT_TOO_BIG"}, by: "the MTU of the next link is too small, so the kernel",
-			remedy: "set mtu in the CNI configuration to the smallest MTU on the way (tracepath names it), and let ICMP through",
-		},
-		{
-			cause: LateProgram, reasons: []string{"TC_INGRESS"}, remedy: programs,
-			by: "a program or filter at the tc ingress of DEVICE",
-		},
-		{
-			cause: LateProgram, reasons: []string{"TC_EGRESS"}, remedy: programs,
-			by: "a program or filter at the tc egress of DEVICE",
-		},
-		{
-			cause: LateProgram, reasons: []string{"XDP"}, by: "an XDP program on DEVICE", remedy: programs,
-			places: []string{"veth_xdp_rcv_skb", "do_xdp_generic", "netif_receive_generic_xdp"},
-		},
-		{
-			cause: LateProgram, reasons: []string{"BPF_CGROUP_EGRESS"}, by: "a BPF program of the pod's cgroup",
-			remedy: "run bpftool cgroup tree to find the program; read the log of its agent",
-		},
-		{
-			cause: LateChecksum, reasons: checksums(), by: "the checksum is wrong, so the kernel", vague: true,
-			remedy: "switch checksum offloading off on the overlay or uplink interface of the sending node: ethtool -K " +
-				"INTERFACE tx-checksum-ip-generic off",
-		},
-		{
-			cause: LateHairpin, reasons: []string{"IP_LOCAL_SOURCE"}, vague: true,
-			by: "packets with a source address of the receiver's own came in at DEVICE, so the kernel",
-			remedy: "have the service proxy masquerade a pod's connections to its own Service (kube-router: " +
-				"--hairpin-mode=true); without a Service, look for a second host with that address",
-		},
-		{
-			cause: LateNoRoute, reasons: []string{"IP_INNOROUTES", "IP_OUTNOROUTES"}, by: "there is no route, so the kernel",
-			remedy: "compare ip route with the pods' subnets",
-		},
-		{
-			cause: LateForwarding, reasons: []string{"IP_INADDRERRORS"}, vague: true,
-			by: "forwarding on DEVICE is off or a route is unreachable, so the kernel",
-		},
-	}
+var dropKinds = []dropKind{
+	{
+		cause: LateFilter, reasons: []string{"NETFILTER_DROP"}, at: "nft_do_chain", by: "nftables", remedy: allow + "nft list ruleset",
+		chains: []event.Chain{{Backend: "nftables"}},
+	},
+	{
+		cause: LateFilter, reasons: []string{"NETFILTER_DROP"}, places: []string{"nf_hook_slow"}, vague: true,
+		by:     "netfilter (a rule of iptables-legacy, or connection tracking; before Linux 6.7 also nftables)",
+		remedy: allow + "iptables-legacy-save and nft list ruleset; conntrack -S counts drops of connection tracking",
+	},
+	{
+		cause: LateNoNeighbour, by: "no neighbor on DEVICE answered, so the kernel",
+	},
+	{
+		cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
+		remedy: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv6.neigh.default.gc_thresh3=8192; " +
+			"set both also in /etc/sysctl.d",
+	},
+	{
+		cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",
+		remedy: "sysctl -w net/ipv4/conf/DEVICE/rp_filter=2, or add the missing route through DEVICE to the packets' source",
+	},
+	{
+		cause: LateBlackhole, places: []string{"dst_discard"}, by: "a blackhole route or the route of a removed interface",
+		remedy: blackholes, vague: true,
+	},
+	{
+		cause: LateMTU, reasons: []string{"PKT_TOO_BIG"}, by: "the MTU of the next link is too small, so the kernel",
+		remedy: "set mtu in the CNI configuration to the smallest MTU on the way (tracepath names it), and let ICMP through",
+	},
+	{
+		cause: LateProgram, reasons: []string{"TC_INGRESS"}, remedy: programs,
+		by: "a program or filter at the tc ingress of DEVICE",
+	},
+	{
+		cause: LateProgram, reasons: []string{"TC_EGRESS"}, remedy: programs,
+		by: "a program or filter at the tc egress of DEVICE",
+	},
+	{
+		cause: LateProgram, reasons: []string{"XDP"}, by: "an XDP program on DEVICE", remedy: programs,
+		places: []string{"veth_xdp_rcv_skb", "do_xdp_generic", "netif_receive_generic_xdp"},
+	},
+	{
+		cause: LateProgram, reasons: []string{"BPF_CGROUP_EGRESS"}, by: "a BPF program of the pod's cgroup",
+		remedy: "run bpftool cgroup tree to find the program; read the log of its agent",
+	},
+	{
+		cause: LateChecksum, reasons: checksums, by: "the checksum is wrong, so the kernel", vague: true,
+		remedy: "switch checksum offloading off on the overlay or uplink interface of the sending node: ethtool -K " +
+			"INTERFACE tx-checksum-ip-generic off",
+	},
+	{
+		cause: LateHairpin, reasons: []string{"IP_LOCAL_SOURCE"}, vague: true,
+		by: "packets with a source address of the receiver's own came in at DEVICE, so the kernel",
+		remedy: "have the service proxy masquerade a pod's connections to its own Service (kube-router: " +
+			"--hairpin-mode=true); without a Service, look for a second host with that address",
+	},
+	{
+		cause: LateNoRoute, reasons: []string{"IP_INNOROUTES", "IP_OUTNOROUTES"}, by: "there is no route, so the kernel",
+		remedy: "compare ip route with the pods' subnets",
+	},
+	{
+		cause: LateForwarding, reasons: []string{"IP_INADDRERRORS"}, vague: true,
+		by: "forwarding on DEVICE is off or a route is unreachable, so the kernel",
+	},
 }
 
-func checksums() []string { return []string{"TCP_CSUM", "UDP_CSUM", "IP_CSUM", "ICMP_CSUM"} }
+var checksums = []string{"TCP_CSUM", "UDP_CSUM", "IP_CSUM", "ICMP_CSUM"}
 
 func (k *dropKind) fits(o event.Obstacle) bool {
 	switch o.Kind {
@@ -257,7 +254,7 @@ func kindOf(d event.Drop) *dropKind {
 	if d.Place == "ip_error" && d.Reason == unspecified { // its other errors have reasons
 		return &dropKind{cause: LateBlackhole, by: "a blackhole route", remedy: blackholes}
 	}
-	for _, k := range dropKinds() {
+	for _, k := range dropKinds {
 		if k.is(d) {
 			k.place(d)
 			return &k
@@ -369,19 +366,14 @@ func solicited(d event.Drop) string {
 	return fmt.Sprintf("%d %s %s %s ", d.Count, protocol, what, about)
 }
 
-func packets(n uint64) string {
-	if n == 1 {
-		return "1 packet"
-	}
-	return fmt.Sprintf("%d packets", n)
-}
+func packets(n uint64) string { return text.Count(int(n), "packet") }
 
 // freed: its connection ended.
 func freed(d event.Drop) bool {
 	if d.Neighbor { // not for this host
 		return isIn(d.Place, []string{"arp_", "ndisc_", "icmpv6_", "ip6_mc_input", "ip6_protocol_deliver"})
 	}
-	if slices.Contains(checksums(), d.Reason) {
+	if slices.Contains(checksums, d.Reason) {
 		return false
 	}
 	return d.Reason == "QUEUE_PURGE" || strings.HasPrefix(d.Reason, "TCP_") || strings.HasPrefix(d.Reason, "SOCKET_") ||

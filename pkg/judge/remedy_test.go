@@ -70,7 +70,7 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 			plain(t, ending(c, "p", restarted).Remedy)
 		}
 	}
-	for _, s := range specials() {
+	for _, s := range specials {
 		plain(t, Verdict{Cause: s.cause, Remedy: s.cause.remedy()}.beside(strings.Fields(s.plugins)[0]).Remedy)
 	}
 	for _, command := range []string{"", "iptables", "ip", "ovs-vsctl", "sysctl", "pwsh", "policyctl", "sleep"} {

@@ -1,9 +1,15 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -38,3 +44,250 @@ func (e *evidence) onCPU(plugin string) string {
 	return fmt.Sprintf("plugin %s used %s of CPU time and waited %s for a CPU (sums over its threads)",
 		plugin, text.Round(cpu), text.Round(delay))
 }
+
+// hostLocalScan: host-local opens a file for every taken address, its only long computation. Waits for its lock, disk
+// or a CPU are no evidence.
+func hostLocalScan(e *evidence) *finding {
+	f := &finding{Verdict: Verdict{
+		Cause: CauseScan, Says: "host-local read one file for each allocated address",
+		Remedy: CauseScan.remedy(),
+		Report: "Azure/azure-container-networking#2817",
+	}, kind: Plugins}
+	var read time.Duration
+	for i := range e.Parts {
+		p := &e.Parts[i]
+		reads := p.Kind == SystemCalls && p.In == "host-local" && slices.Contains([]string{"openat", "getdents64", "newfstatat", "statx"}, p.Name)
+		switch {
+		case reads:
+			read += p.Time
+		case p.Kind == Plugins && p.Name == "host-local":
+			f.time += e.computed(p)
+		}
+	}
+	if read < f.time { // otherwise few calls waited for a disk
+		f.time += read
+	}
+	return f
+}
+
+// computed is a plugin's time on a CPU: all, unless it waited longer for one.
+func (e *evidence) computed(p *Part) time.Duration {
+	var on, waited int64
+	for i := range e.spans {
+		if im := e.spans[i].image; im.Run != nil && im.Run.Plugin == p.Name {
+			on, waited = on+im.CPU, waited+im.RunDelay
+		}
+	}
+	if waited <= on {
+		return p.Time
+	}
+	return min(p.Time, time.Duration(on))
+}
+
+// hungry is the share of a call waiting for a CPU that makes this the cause.
+const hungry = 0.4
+
+// starved: the CPUs are overloaded; what others held up is not their fault.
+func starved(e *evidence) *finding {
+	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
+	below := e.agentAbove(e.hungriest)
+	if below != nil { // it shares the CPU limit
+		held -= e.starvedAgents()
+	}
+	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved || e.computes() {
+		return nil
+	}
+	for _, stopped := range []rule{sharedHold, slowPeer, stoppedAgent} {
+		if f := stopped(e); f != nil && f.heldUp && f.time > e.Took/2 {
+			return nil
+		}
+	}
+	f := &finding{Verdict: Verdict{
+		Cause: CauseStarved, Says: "the processes of the call waited for a CPU",
+		Remedy: CauseStarved.remedy(),
+	}, time: e.starved, overall: true}
+	if below != nil {
+		f.Remedy = raiseLimit(below, "its plugins") + ", or move pods away"
+	}
+	return f
+}
+
+// computes reports whether one program would have made the call slow on idle CPUs, too.
+func (e *evidence) computes() bool {
+	plugins := map[string]time.Duration{}
+	for i := range e.spans {
+		if s := &e.spans[i]; s.image.Run != nil && !s.candidate {
+			most := s.own
+			if s.image.CPU >= s.image.RunDelay {
+				most = s.free
+			}
+			plugins[s.plugin] += time.Duration(min(s.image.CPU, most))
+		}
+	}
+	most := slices.Max(append(slices.Collect(maps.Values(plugins)), 0))
+	for _, p := range e.programs() {
+		if !p.candidate {
+			most = max(most, p.computed)
+		}
+	}
+	return e.Slow > 0 && most > e.Slow
+}
+
+func (e *evidence) starvedAgents() (took time.Duration) {
+	for i := range e.spans {
+		s := &e.spans[i]
+		if s.agent == nil {
+			continue
+		}
+		ready := spent(s.agent.Work, model.Interval{Start: s.start, End: s.end}, event.AgentRunning)
+		if s.agent.Work.CPU < ready/2 {
+			took += time.Duration(min(s.own, ready-s.agent.Work.CPU))
+		}
+	}
+	return took
+}
+
+func (e *evidence) agentAbove(i int) *model.Connection {
+	depth := e.spans[i].depth
+	for _, s := range slices.Backward(e.spans[:i]) {
+		if s.depth >= depth {
+			continue
+		}
+		if depth = s.depth; s.agent != nil {
+			return s.agent
+		}
+	}
+	return nil
+}
+
+func raiseLimit(agent *model.Connection, shares string) string {
+	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled in cpu.stat of its cgroup grows; "+
+		"otherwise start fewer pods at once", nameOf(agent), shares)
+}
+
+// leakedChild: a plugin's caller reads its standard output until all processes close it, here a child left behind.
+func leakedChild(e *evidence) (worst *finding) {
+	look := func(runs []*model.Image, end int64, kind PartKind, waiter string) {
+		for i, run := range runs {
+			if run.Run == nil || !run.Ended {
+				continue
+			}
+			next := end
+			if i+1 < len(runs) {
+				next = runs[i+1].Start
+			}
+			if f := leaked(run, next, waiter); f != nil && (worst == nil || f.time > worst.time) {
+				f.kind = kind
+				worst = f
+			}
+		}
+	}
+	for _, run := range e.call.Runs {
+		run.Walk(func(im *model.Image) {
+			if im.Run != nil && im.Ended {
+				look(im.Children, im.End, Waiting, "plugin "+im.Run.Plugin)
+			}
+		})
+	}
+	look(e.call.Runs, e.call.End, Between, "the runtime")
+	return worst
+}
+
+func leaked(run *model.Image, next int64, waiter string) *finding {
+	child := outlived(run)
+	if child == nil || !child.Ended || child.Unseen {
+		return nil
+	}
+	gap, late := time.Duration(next-run.End), time.Duration(next-child.End)
+	// The tolerance is for starting a program.
+	if gap <= 0 || late < 0 || late > gap/10+20*time.Millisecond {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseLeakedChild,
+		Says: fmt.Sprintf("%s waited for %s (pid %d) to close the standard output of plugin %s, which had exited",
+			waiter, child.Name, child.PID, run.Run.Plugin),
+		Remedy: fmt.Sprintf("change plugin %s so that it redirects the standard output of %s (>/dev/null) or waits until "+
+			"%[2]s exits", run.Run.Plugin, child.Name),
+	}, time: gap}
+}
+
+func outlived(run *model.Image) (last *model.Image) {
+	var look func(*model.Image)
+	look = func(im *model.Image) {
+		for _, child := range im.Children {
+			if child.Outlived && (last == nil || child.End > last.End) {
+				last = child
+			}
+			look(child)
+		}
+	}
+	look(run)
+	return last
+}
+
+func missing(e *evidence) *Verdict {
+	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
+	also := ""
+	if len(rest) > 0 {
+		also = "; " + strings.Join(rest, ", ") + " did not run"
+	}
+	if wrong := e.call.Programs.Of(first); wrong != nil {
+		v := unstartable(wrong)
+		v.Says += also
+		return v
+	}
+	if e.call.Programs.Sound(first) {
+		return &Verdict{
+			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %s did not run, though its program can start", first) + also,
+			Remedy: CauseRuntime.remedy() + "; \"text file busy\" or \"exec: already started\" there means that an " +
+				"installer was writing the program",
+		}
+	}
+	return &Verdict{ // unchecked
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %s did not run; its binary may be missing", first) + also,
+		Remedy: copyAgain(first), Report: "containerd/containerd#8419",
+	}
+}
+
+func copyAgain(plugin string) string {
+	return fmt.Sprintf("install plugin %s into the CNI binary directory and make it executable; cniscope doctor names the directory", plugin)
+}
+
+func unstartable(p *event.Program) *Verdict {
+	says, remedy := Unstartable(*p)
+	v := &Verdict{
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q cannot start: %s", p.Name, says),
+		Remedy: cmp.Or(remedy, copyAgain(p.Name)),
+	}
+	if p.Fault == event.FaultAbsent {
+		v.Report = "containerd/containerd#8419"
+	}
+	return v
+}
+
+// unstartableRun is the verdict for a run that its dynamic loader could not load, or whose message names a program
+// that the kernel did not start; or nil.
+func unstartableRun(e *evidence) *Verdict {
+	if e.call.Programs == nil {
+		return nil
+	}
+	for _, p := range e.call.Programs.Faults {
+		r := result(e.Failed)
+		loader := map[event.Fault]uint32{event.FaultLibrary: loaderFailed, event.FaultVersion: versionFailed}
+		own := p.Name == e.Failed.Run.Plugin && (r == nil || r.Message == "") && loader[p.Fault] != 0 && loader[p.Fault] == e.Failed.Code
+		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
+		if own || named {
+			v := unstartable(&p)
+			v.Says = e.Failure + "; " + v.Says
+			return v
+		}
+	}
+	return nil
+}
+
+const (
+	// loaderFailed is the exit code of the dynamic loader (glibc, musl), and of a shell without the command.
+	loaderFailed  = 127
+	versionFailed = 1 // glibc's, without a symbol's version
+)

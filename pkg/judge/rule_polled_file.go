@@ -11,12 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The causes of polledFile.
-const (
-	CauseLockFile    Cause = "lock_file"
-	CauseMissingFile Cause = "missing_file"
-)
-
 func polledPart(s *span, what model.What) Part {
 	m := what.(*model.Missing)
 	return Part{Kind: Sleep, Name: s.waiter(), Detail: fmt.Sprintf("polling for %s (%s)", m.Path, m.Error)}

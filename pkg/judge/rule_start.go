@@ -12,38 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Causes of a slow or failed start of a sandbox.
-const (
-	CauseShim       Cause = "shim"
-	CauseOCIRuntime Cause = "oci_runtime"
-	CauseHook       Cause = "oci_hook"
-	CauseNRI        Cause = "nri_plugin"
-)
-
-func causesOfStarts() []About {
-	of := []PartKind{Between}
-	return []About{
-		{
-			CauseShim, "shim", of,
-			"read the runtime's log of that time; if the shim is a wrapper, run it under strace -f -r",
-		},
-		{
-			CauseOCIRuntime, "OCI runtime", of,
-			"run iostat -x 1 and systemd-cgtop while pods start to find the busy disk or cgroup, unless the verdict names " +
-				"a program to speed up",
-		},
-		{
-			CauseHook, "OCI hook", of,
-			"fix the hook, or remove it from the runtime's base specification or from its CDI file (/etc/cdi, " +
-				"/var/run/cdi)",
-		},
-		{
-			CauseNRI, "NRI plugin", of,
-			"read the plugin's log of that time; speed up its handler of that request, or stop the plugin",
-		},
-	}
-}
-
 // Started is the judgement of a start.
 type Started struct {
 	Took        time.Duration

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/test/harness"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cniscope/cniscope/test/harness"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"

@@ -16,7 +16,8 @@ func rules() []rule {
 	return []rule{
 		haltedPlugin, deadActor, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended,
 		iptablesRetry, polledFile, retriedCommand, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer,
-		stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
+		stoppedAgent, idleAgent, slowAgent, largest(CauseNetwork, Network), systemCall, sleeping,
+		largest(CauseRuntime, Between), slowPlugin, unexplained,
 	}
 }
 
@@ -33,7 +34,9 @@ func (e *evidence) verdict() *Verdict {
 	}
 	killed := e.Failed != nil && e.Failed.Signal == "SIGKILL" && (e.Slow > 0 || e.call.Hung)
 	if e.Failure != "" && !killed {
-		return e.failed()
+		v := e.failure()
+		v.Certain = true // the plugin's own words
+		return v
 	}
 	f := e.slow()
 	if f == nil {
@@ -73,8 +76,8 @@ func (e *evidence) slow() *finding {
 		v.Says += fmt.Sprintf("; %s: %s", text.Round(next.time), next.Says)
 		v.Certain = v.Certain && !next.candidate && !next.shared
 	}
-	if v.Own = e.own(v.Says); !v.Certain {
-		v.Own = e.perhapsAnothers(best)
+	if v.Own = e.own(v.Says); !v.Certain { // its paths and programs may belong to another namespace
+		v.Own = fmt.Sprintf("%s of %s: an agent worked, possibly for another pod", text.Round(best.time), text.Round(e.Took))
 	}
 	if v.Own == v.Says {
 		v.Own = ""
@@ -128,12 +131,6 @@ func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 		}
 	}
 	return next
-}
-
-func (e *evidence) failed() *Verdict {
-	v := e.failure()
-	v.Certain = true // the plugin's own words
-	return v
 }
 
 func (e *evidence) failure() *Verdict {
@@ -213,3 +210,25 @@ func (e *evidence) refused(c *model.Connection, k *KnownFailure) *Verdict {
 	}
 	return &v
 }
+
+const undoneRemedy = "run kubectl describe pod, or journalctl -u containerd (crio) for that time; fix what the runtime reports there: " +
+	"the plugins gave the pod its network, and a later step of the sandbox failed"
+
+// own returns the sentence says for users who may see only one namespace, without the names of other pods.
+func (e *evidence) own(says string) string {
+	var others []string
+	for _, w := range e.waits {
+		lock, is := w.what.(*model.Wait)
+		if is && lock.Blame != nil && lock.Blame.Pod.Name != "" && lock.Blame.Pod.Namespace != e.namespace {
+			others = append(others, forPod(lock.Blame))
+		}
+	}
+	// Longest first: db is a prefix of db-backup.
+	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, other := range others {
+		says = strings.ReplaceAll(says, other, " for another pod")
+	}
+	return says
+}
+
+func forPod(b *model.Blame) string { return " for pod " + b.Pod.Namespace + "/" + b.Pod.Name }

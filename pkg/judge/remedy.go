@@ -9,6 +9,32 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
+// special is what holds of a cause only beside one CNI, which the names of its plugins tell. Only the administrator of
+// a node installs plugins; a name of an agent, or its answer, may come from a pod.
+type special struct {
+	cause          Cause
+	plugins        string // separated by blanks
+	remedy, report string
+}
+
+var specials = []special{
+	{CausePowerShell, "antrea", "", "antrea-io/antrea#4859"},
+	{CauseAgent, "cilium-cni", "", "cilium/cilium#45103"},
+	{CauseBusy, "cilium-cni", " (--api-rate-limit)", "cilium/cilium#22023"},
+	{CauseAPIServer, "whereabouts", "", "k8snetworkplumbingwg/whereabouts#313"},
+	{CauseLockFile, "azure-vnet azure-vnet-ipam", "", "Azure/azure-container-networking#464"},
+}
+
+// beside adds to a verdict what is special to a plugin's CNI.
+func (v Verdict) beside(plugin string) Verdict {
+	for _, s := range specials {
+		if s.cause == v.Cause && slices.Contains(strings.Fields(s.plugins), plugin) {
+			v.Remedy, v.Report = v.Remedy+s.remedy, s.report
+		}
+	}
+	return v
+}
+
 // silent is a remedy for a peer that did not answer, and whose process was not found; none for an unknown kind.
 func silent(c *model.Connection, plugin string) string {
 	if strings.HasPrefix(c.Address, "/") {
@@ -28,7 +54,7 @@ func ofService(c *model.Connection, plugin string) string {
 	if err != nil {
 		return ""
 	}
-	for _, known := range services() {
+	for _, known := range services {
 		if known.address == c.Address && slices.Contains(strings.Fields(known.plugins), plugin) {
 			return known.remedy
 		}
@@ -58,13 +84,11 @@ func ofService(c *model.Connection, plugin string) string {
 // service is a server of addresses on the node, which only its own plugins ask at that address.
 type service struct{ plugins, address, remedy string }
 
-func services() []service {
-	return []service{
-		{"aws-cni", "127.0.0.1:50051", "read /var/log/aws-routed-eni/ipamd.log of that time; delete the pod aws-node " +
-			"of this node if ipamd hangs: its DaemonSet starts a new one"},
-		{"azure-ipam azure-vnet", "127.0.0.1:10090", "read the log of azure-cns on this node (kubectl -n kube-system " +
-			"logs POD); delete its pod if it hangs: its DaemonSet starts a new one"},
-		{"weave-net weave-ipam", "127.0.0.1:6784", "run kubectl -n kube-system exec POD -c weave -- /home/weave/weave " +
-			"--local status ipam for the weave-net pod of this node; delete that pod if it hangs"},
-	}
+var services = []service{
+	{"aws-cni", "127.0.0.1:50051", "read /var/log/aws-routed-eni/ipamd.log of that time; delete the pod aws-node " +
+		"of this node if ipamd hangs: its DaemonSet starts a new one"},
+	{"azure-ipam azure-vnet", "127.0.0.1:10090", "read the log of azure-cns on this node (kubectl -n kube-system " +
+		"logs POD); delete its pod if it hangs: its DaemonSet starts a new one"},
+	{"weave-net weave-ipam", "127.0.0.1:6784", "run kubectl -n kube-system exec POD -c weave -- /home/weave/weave " +
+		"--local status ipam for the weave-net pod of this node; delete that pod if it hangs"},
 }
