@@ -37,3 +37,28 @@ func TestWorkBehindAnADD(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAnOutageWasSpentWaitingFor(t *testing.T) {
+	const s = int64(time.Second)
+	lack := func(at int64, what event.Lack, text string) model.Lack {
+		return model.Lack{Said: model.Said{At: at, Text: text}, What: what}
+	}
+	tests := map[string]struct {
+		lacks []model.Lack
+		want  Awaited
+	}{
+		"nobody looked":                   {nil, Awaited{}},
+		"the first counts from the start": {[]model.Lack{lack(12*s, event.LackConfiguration, "a")}, Awaited{event.LackConfiguration, "1m10s of 1m10s: a", 70 * time.Second}},
+		"the longest":                     {[]model.Lack{lack(10*s, event.LackRuntime, "a"), lack(20*s, event.LackPlugin, "b")}, Awaited{event.LackPlugin, "1m0s of 1m10s: b", time.Minute}},
+		"the same lack, in other words":   {[]model.Lack{lack(10*s, event.LackConfiguration, "a"), lack(30*s, event.LackConfiguration, "b"), lack(50*s, event.LackPlugin, "c")}, Awaited{event.LackConfiguration, "40s of 1m10s: b", 40 * time.Second}},
+		"one that comes again adds up":    {[]model.Lack{lack(10*s, event.LackPlugin, "a"), lack(30*s, event.LackStatus, "b"), lack(60*s, event.LackPlugin, "c")}, Awaited{event.LackPlugin, "40s of 1m10s: c", 40 * time.Second}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := model.Outage{Interval: model.Interval{Start: 10 * s, End: 80 * s}, Lacks: test.lacks}
+			if got := Outage(o); got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}

@@ -106,3 +106,16 @@ func TestWhichCommandLetsAChainAccept(t *testing.T) {
 		harness.Equal(t, Accept(&c), "run nft list chains, and set the policy of that chain to accept")
 	}
 }
+
+// A new kind of fact must have an entry.
+func TestEveryKindOfFactIsCharged(t *testing.T) {
+	joined := map[model.FactKind]bool{model.FactSleep: true, model.FactPoll: true}
+	for kind := range model.FactKinds {
+		if c := chargings[kind]; (c.part == nil) != joined[kind] {
+			t.Errorf("kind %d of facts has the rank %d, and no part: %v", kind, c.rank, c.part == nil)
+		}
+	}
+}
+
+// Plain is for tests of recordings.
+var Plain = plain

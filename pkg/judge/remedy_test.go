@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,3 +84,81 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// Every cause has a name and, except for a plugin's own words, a remedy.
+func TestEveryCauseIsKnownInGeneral(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`Cause\w+\s+(?:Cause\s+)?= "(\w+)"`).FindAllSubmatch(source, -1) {
+			declared++
+			about := Cause(found[1]).About()
+			if about.Name == string(about.Cause) && strings.Contains(about.Name, "_") {
+				t.Errorf("%s has no name", about.Cause)
+			}
+			if about.Remedy == "" && about.Cause != CauseFailed {
+				t.Errorf("%s has no remedy", about.Cause)
+			}
+			if len(about.Parts) == 0 && about.Cause != CauseFailed && about.Cause != CauseMissing {
+				t.Errorf("%s accounts for no time", about.Cause)
+			}
+		}
+	}
+	if known := len(Causes()); declared != known {
+		t.Errorf("%d causes are declared, %d known in general", declared, known)
+	}
+	names := map[string]bool{}
+	for _, about := range Causes() {
+		if names[about.Name] {
+			t.Errorf("two causes are called %s", about.Name)
+		}
+		names[about.Name] = true
+	}
+}
+
+// The cause of a kind of part lists that kind.
+func TestEveryPartIsPutDownToACause(t *testing.T) {
+	for _, kind := range []PartKind{Locks, KernelLocks, Network, SystemCalls, DAD, Agents, Sleep, Waiting, Commands, Plugins, Between, Unexplained} {
+		about, of := kind.Cause().About(), false
+		for _, part := range about.Parts {
+			of = of || part == kind
+		}
+		if !of {
+			t.Errorf("%s is put down to %s, which accounts for %v", kind, about.Cause, about.Parts)
+		}
+	}
+}
+
+// A recording's author, or a user of the node, chooses paths and names in commands that an operator may run as root.
+func TestNoRemedyRunsForeignWords(t *testing.T) {
+	const hostile, harmless = "/tmp/x;reboot", "'/tmp/x;reboot'"
+	chain := event.Obstacle{Kind: event.ObstaclePolicy, Chain: &event.Chain{Backend: "nftables", Family: "ip", Table: "filter", Name: "x;flush ruleset"}}
+	gone := &missedPath{Missing: &model.Missing{Missing: &event.Missing{Path: hostile, Error: "EEXIST", Name: "openat"}}, by: &span{plugin: "p"}}
+	for of, remedy := range map[string]string{
+		"lock":     release(hostile, nil),
+		"frozen":   goOn(1, "agent", event.AgentFrozen, hostile),
+		"mode":     second(Unstartable(event.Program{Fault: event.FaultMode, File: hostile})),
+		"script":   second(Unstartable(event.Program{Fault: event.FaultInterpreter, File: hostile, Needs: `"/bin/sh\r"`})),
+		"mount":    second(Unstartable(event.Program{Fault: event.FaultMount, Has: hostile})),
+		"sysctl":   strings.ReplaceAll(second(Obstacle(event.Obstacle{Kind: event.ObstacleSwitch, Name: hostile})), hostile+"=1", hostile),
+		"table":    strings.ReplaceAll(second(Obstacle(event.Obstacle{Kind: event.ObstacleTable, Option: hostile})), hostile+"=0", hostile),
+		"lockfile": gone.verdict(&evidence{call: &model.Call{LockFiles: map[string]*event.LockFile{hostile: {Path: hostile, Gone: true, Maker: &event.Actor{PID: 7}}}}}).Remedy,
+		"polled":   gone.verdict(&evidence{call: &model.Call{}}).Remedy,
+	} {
+		if !strings.Contains(remedy, harmless) || strings.Contains(strings.ReplaceAll(remedy, harmless, ""), hostile) {
+			t.Errorf("%s: %s", of, remedy)
+		}
+	}
+	if remedy := second(Obstacle(chain)); strings.Contains(remedy, "flush") {
+		t.Errorf("chain: %s", remedy)
+	}
+}
+
+func second(_, s string) string { return s }

@@ -5,7 +5,58 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
+
+func TestRefusedAgent(t *testing.T) {
+	rulings(t, map[string]ruling{
+		"it tries again and again": {
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 940), turnedDown(19, "ENOENT")), slept(from(30, 900)))),
+			cause: CauseRefused, says: `^920ms of 1s: plugin p failed 19 times to connect to /run/a\.sock \(ENOENT\)$`, remedy: `^start the agent that listens at /run/a\.sock`, report: "containerd/containerd#4666",
+		},
+		"and fails because of it": {
+			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseRefused, says: `^plugin p failed \(code 11\): "no agent"; plugin p failed 3 times to connect to /run/a\.sock \(ECONNREFUSED\)$`,
+		},
+		"and says so itself": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")),
+				wrote("dial unix /run/a.sock: connect: connection refused")), exit(1))),
+			cause: CauseRefused, says: `^plugin p failed \(code 11\): "dial unix /run/a.sock: connect: connection refused"; it tried 3 times$`, remedy: `^start the agent`,
+		},
+		"control: it says another address": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(1, "ECONNREFUSED")),
+				wrote("dial unix /run/b.sock: connect: connection refused")), exit(1))),
+			cause: CauseRefused, says: `b.sock: connect: connection refused"; plugin p failed to connect to /run/a\.sock \(ECONNREFUSED\)$`,
+		},
+		"and fails two seconds later, after it cleaned up": {
+			op:    add(with(seen(plugin("p", 0, 2040), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseRefused,
+		},
+		"control: it fails later than that": {
+			op:    add(with(seen(plugin("p", 0, 2041), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseFailed,
+		},
+		"packets that get lost are no refusal": {
+			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "ETIMEDOUT")))),
+			cause: CauseRefused, says: `plugin p failed to connect to 10\.0\.0\.9:443 \(ETIMEDOUT\)$`, remedy: `^start the machine behind 10\.0\.0\.9, open the packet filters`,
+		},
+		"nor is an address without a way there": {
+			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "EHOSTUNREACH")))),
+			cause: CauseRefused, says: `plugin p failed to connect to 10\.0\.0\.9:443 \(EHOSTUNREACH\)$`, remedy: `^add a route to 10\.0\.0\.9 `,
+		},
+		"control: refusals that took no time explain nothing": {
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")), slept(from(30, 1000)))), cause: CauseSleep,
+		},
+		"control: it called somebody else after that, and failed of something else": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")),
+				dialled("unix", "/run/b.sock", from(22, 40)), wrote("no")), exit(1))), cause: CauseFailed,
+		},
+		"control: nobody misses nscd": {
+			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/var/run/nscd/socket", from(20, 21), turnedDown(1, "ENOENT")), wrote("no")), exit(1))),
+			cause: CauseFailed, says: `^plugin p failed \(code 11\): "no"$`,
+		},
+	})
+}
 
 // endedAt ends a connection's agent.
 func endedAt(at int64) func(*model.Connection) {
@@ -109,4 +160,32 @@ func TestAPeerOfTheAgentEnded(t *testing.T) {
 			cause: CauseRefused, says: `agentd failed 9 times to connect to /run/dbd \(ECONNREFUSED\), while plugin p waited$`, remedy: `^$`,
 		},
 	})
+}
+
+// vsctl is an ADD whose agent runs ovs-vsctl for a time, and what was found then.
+func vsctl(took int64, f *event.Found, acts ...func(*model.Image)) *model.Operation {
+	command := ran("ovs-vsctl", 10, 10+took)
+	acts = append([]func(*model.Image){dialled("unix", "/run/a.sock", from(0, 2990), served([]*model.Image{command}, nil))}, acts...)
+	op := add(seen(plugin("p", 0, 3000), acts...))
+	op.Calls[0].Found = f
+	return op
+}
+
+func TestACommandWaitsForADeadProcess(t *testing.T) {
+	process := func(absent bool) *event.Found {
+		return &event.Found{Kind: event.FoundProcess, Name: "ovs-vswitchd", Absent: absent}
+	}
+	failed := func(op *model.Operation) *model.Operation { op.Calls[0].Runs[0].Code = 1; return op }
+	const says, remedy, report = `of 3s: plugin p waited for ovs-vswitchd \(not running\), through ovs-vsctl$`, `^start ovs-vswitchd`, "openshift/origin#19531"
+	rulings(t, map[string]ruling{
+		"it is dead":                    {op: vsctl(2900, process(true)), cause: CausePeer, says: says, remedy: remedy, report: report},
+		"the call fails":                {op: failed(vsctl(2900, process(true), wrote("signal: alarm clock"))), cause: CausePeer, says: `^plugin p failed.*alarm clock.*; 2.9s ` + says, remedy: remedy, report: report},
+		"control: it lives":             {op: vsctl(2900, process(false)), cause: CauseCommand, says: `ran ovs-vsctl`, remedy: `^replace ovs-vsctl`, report: "-"},
+		"control: it was not looked at": {op: vsctl(2900, &event.Found{Kind: event.FoundProcess, Unseen: "no"}), cause: CauseCommand, says: `ran ovs-vsctl`, report: "-"},
+	})
+	_, got := Wants(vsctl(2900, nil))
+	harness.DeepEqual(t, got, &event.Want{Kind: event.FoundProcess, Name: "ovs-vswitchd"})
+	if _, got := Wants(vsctl(900, nil)); got != nil {
+		t.Errorf("a short command wants %+v", got)
+	}
 }

@@ -1,4 +1,0 @@
-package judge
-
-// Plain is for tests of recordings.
-var Plain = plain
