@@ -87,8 +87,10 @@ func (p *Process) Did(now int64, body event.Body) {
 		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
 	case *event.Cut:
 		p.cut(b)
-	default:
-		p.plain(now, body)
+	case *event.Setting:
+		p.plain(now, b.Start, b.Thread, &model.Setting{Setting: b}, "sysctls")
+	case *event.Mount:
+		p.plain(now, b.Start, b.Thread, &model.Mount{Mount: b}, "mounts")
 	}
 }
 
@@ -221,15 +223,10 @@ func (p *Process) configuration(c *event.Configuration) {
 	}
 }
 
-func (p *Process) plain(now int64, body event.Body) {
-	fact, named := model.Plain(body)
-	if fact == nil {
-		return
-	}
-	im := p.Current()
-	when := Within(im, fact.When.Start, now)
-	im.Tallies[fact.Kind()].Add(1, when.Took())
-	p.latest, fact.When = systemCall{fact.Thread, when.Start}, when
+func (p *Process) plain(now, start int64, thread uint32, what model.What, named string) {
+	fact := &model.Fact{Thread: thread, When: Within(p.Current(), start, now), What: what}
+	p.Current().Tallies[fact.Kind()].Add(1, fact.When.Took())
+	p.latest = systemCall{thread, fact.When.Start}
 	if p.Room(named) {
 		p.Keep(fact)
 	}

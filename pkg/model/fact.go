@@ -227,14 +227,3 @@ type Attribution struct {
 	// Others are other possible calls.
 	Others []Key
 }
-
-// Plain returns the fact of an event, and the name for dropped ones (Call.Cut); nil for other events.
-func Plain(body event.Body) (fact *Fact, named string) {
-	switch b := body.(type) {
-	case *event.Setting:
-		return &Fact{Thread: b.Thread, When: Interval{Start: b.Start}, What: &Setting{Setting: b}}, "sysctls"
-	case *event.Mount:
-		return &Fact{Thread: b.Thread, When: Interval{Start: b.Start}, What: &Mount{Mount: b}}, "mounts"
-	}
-	return nil, ""
-}

@@ -151,9 +151,10 @@ func (as *afters) leave(now int64, op *active.Operation) {
 	as.tell(s, now)
 }
 
-func (as *afters) expire(now int64) {
+// expire reports what still runs after the deadlines, or at the end of the stream, and forgets the setup.
+func (as *afters) expire(now int64, all bool) {
 	for id, s := range as.known {
-		if now > s.until && s.op == nil {
+		if all || now > s.until && s.op == nil {
 			as.cut(s, now)
 			as.drop(id)
 		}
@@ -179,10 +180,3 @@ func (as *afters) forget(key model.Key) {
 }
 
 func (as *afters) Dropped() uint64 { return as.dropped }
-
-func (as *afters) flush(now int64) {
-	for id, s := range as.known {
-		as.cut(s, now)
-		as.drop(id)
-	}
-}

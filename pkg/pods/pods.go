@@ -50,13 +50,13 @@ func (p *Pods) Forget(op model.Key) {
 // Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
 	p.firsts.flush(now, false)
-	p.expire(now)
+	p.afters.expire(now, false)
 }
 
 // Flush ends all waits.
 func (p *Pods) Flush(now int64) {
 	p.firsts.flush(now, true)
-	p.afters.flush(now)
+	p.afters.expire(now, true)
 	p.Finish(math.MaxInt64, func(*event.Sandbox, int64) bool { return false })
 }
 
