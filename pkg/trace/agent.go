@@ -13,26 +13,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-func found() []foundState {
-	return []foundState{
-		{event.AgentStopped, attr.AgentStoppedMS},
-		{event.AgentFrozen, attr.AgentFrozenMS},
-		{event.AgentUninterruptible, attr.AgentUninterruptibleMS},
-		{event.AgentRunning, attr.AgentRunningMS},
-		{event.AgentWaiting, attr.AgentWaitingMS},
-		{event.AgentIdle, attr.AgentIdleMS},
-	}
-}
-
-type foundState struct {
+var found = []struct {
 	state event.AgentState
 	key   func(time.Duration) attribute.KeyValue
+}{
+	{event.AgentStopped, attr.AgentStoppedMS},
+	{event.AgentFrozen, attr.AgentFrozenMS},
+	{event.AgentUninterruptible, attr.AgentUninterruptibleMS},
+	{event.AgentRunning, attr.AgentRunningMS},
+	{event.AgentWaiting, attr.AgentWaitingMS},
+	{event.AgentIdle, attr.AgentIdleMS},
 }
 
 func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}
 	spent, in := work.Spent(when), work.Channel
-	for _, f := range found() {
+	for _, f := range found {
 		for _, s := range spent {
 			if s.State != f.state {
 				continue

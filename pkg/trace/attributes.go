@@ -79,14 +79,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 		}
 	}
 	kvs = append(kvs, attr.Commands(commands))
-	if v := c.Verdict; v != nil {
-		kvs = append(kvs, nonZero(
-			attr.Verdict(v.Says),
-			attr.Cause(string(v.Cause)),
-			attr.Remedy(v.Remedy),
-			attr.Report(v.Report),
-		)...)
-	}
+	kvs = append(kvs, aboutVerdict(c.Verdict)...)
 	if len(c.Parts) > 0 {
 		kvs = append(kvs,
 			attr.BiggestPart(c.Parts[0].String()),
@@ -95,6 +88,13 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	}
 	slow := nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))
 	return append(kvs, slow...)
+}
+
+func aboutVerdict(v *judge.Verdict) []attribute.KeyValue {
+	if v == nil {
+		return nil
+	}
+	return nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy), attr.Report(v.Report))
 }
 
 func aboutLoss(op *model.Operation) []attribute.KeyValue {

@@ -272,7 +272,7 @@ func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano -
 
 func common(group []*branch) (about []byte) {
 	leave := map[string]bool{}
-	for _, key := range slices.Concat(summed(), []attribute.Key{
+	for _, key := range slices.Concat(summed, []attribute.Key{
 		semconv.ProcessPIDKey, semconv.ProcessExitCodeKey, semconv.ProcessCommandArgsKey,
 		attr.SignalKey, attr.HiddenArgumentsKey, attr.TruncatedKey,
 	}) {
@@ -288,19 +288,17 @@ func common(group []*branch) (about []byte) {
 	return about
 }
 
-func summed() []attribute.Key {
-	return []attribute.Key{
-		attr.CPUMSKey, attr.RunDelayMSKey,
-		attr.LocksKey, attr.LockWaitMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey,
-		attr.RequestsKey, attr.ChangesKey, attr.QueriesKey, attr.RequestMSKey,
-		attr.SysctlsKey, attr.SysctlMSKey, attr.SystemCallsKey, attr.SystemCallMSKey,
-		attr.SleepMSKey, attr.PollMSKey, attr.ConnectionsKey, attr.ExchangesKey, attr.NetNSSwitchesKey,
-	}
+var summed = []attribute.Key{
+	attr.CPUMSKey, attr.RunDelayMSKey,
+	attr.LocksKey, attr.LockWaitMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey,
+	attr.RequestsKey, attr.ChangesKey, attr.QueriesKey, attr.RequestMSKey,
+	attr.SysctlsKey, attr.SysctlMSKey, attr.SystemCallsKey, attr.SystemCallMSKey,
+	attr.SleepMSKey, attr.PollMSKey, attr.ConnectionsKey, attr.ExchangesKey, attr.NetNSSwitchesKey,
 }
 
 // sums adds tallies in ns: sums of floats depend on the order.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
-	for _, key := range summed() {
+	for _, key := range summed {
 		var number, ns int64
 		found, timed := false, false
 		for _, b := range group {

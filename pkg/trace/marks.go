@@ -42,9 +42,7 @@ func (b *Builder) Connected(c model.Connected, v *judge.Verdict) Trace {
 		add(s, after(c.End, c.At))
 		add(s, ends(c.Local, c.Remote)...)
 	}
-	if v != nil {
-		add(s, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
-	}
+	add(s, aboutVerdict(v)...)
 	return w.finish(c.Runtime)
 }
 
@@ -54,9 +52,7 @@ func (b *Builder) Start(s model.Start, j judge.Started) Trace {
 	id := b.ids.span(where.trace, "start "+string(s.First), s.Network)
 	outer := w.span(where, id, "sandbox start", s.Network, s.To, attr.KindStart)
 	add(outer, attr.TimeBetweenRunsMS(j.Runtime), attr.TimeUnexplainedMS(j.Unexplained))
-	if v := j.Verdict; v != nil {
-		add(outer, nonZero(attr.Verdict(v.Says), attr.Cause(string(v.Cause)), attr.Remedy(v.Remedy))...)
-	}
+	add(outer, aboutVerdict(j.Verdict)...)
 	if j.Slow > 0 {
 		w.slow(outer, j.Slow, s.To)
 	}

@@ -52,11 +52,10 @@ func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return
 	}
-	explains := explanations()
 	s := b.own()
 	var about []byte
 	for _, p := range b.about {
-		if key := attribute.Key(p.key()); !slices.Contains(explains, key) && !strings.HasPrefix(string(key), configured) {
+		if key := attribute.Key(p.key()); !slices.Contains(explanations, key) && !strings.HasPrefix(string(key), configured) {
 			about = append(about, p.whole...)
 		}
 	}
@@ -72,12 +71,10 @@ func (b *branch) shorten() {
 
 const configured = "cniscope.configured."
 
-func explanations() []attribute.Key {
-	return []attribute.Key{
-		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,
-		attr.PollMSKey, attr.SleepMSKey, attr.SystemCallsKey, attr.SystemCallMSKey, attr.QueriesKey,
-		attr.NetNSInodeKey, attr.NetNSInodeAtExitKey, attr.NetNSInodeEnteredKey, attr.NetNSSwitchesKey,
-		attr.CNIVersionKey, attr.ResultVersionKey, attr.ResultRoutesKey,
-		semconv.ProcessParentPIDKey, semconv.ProcessExecutableNameKey,
-	}
+var explanations = []attribute.Key{
+	attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,
+	attr.PollMSKey, attr.SleepMSKey, attr.SystemCallsKey, attr.SystemCallMSKey, attr.QueriesKey,
+	attr.NetNSInodeKey, attr.NetNSInodeAtExitKey, attr.NetNSInodeEnteredKey, attr.NetNSSwitchesKey,
+	attr.CNIVersionKey, attr.ResultVersionKey, attr.ResultRoutesKey,
+	semconv.ProcessParentPIDKey, semconv.ProcessExecutableNameKey,
 }

@@ -44,28 +44,24 @@ func code(m *registry.Model) string {
 	}
 	b.WriteString(")\n")
 	for _, a := range m.Attributes {
-		n := name(a.Key)
-		fmt.Fprintf(&b, "\n// %sKey is %s: %s\nconst %sKey = attribute.Key(%q)\n", n, a.Key, a.Brief, n, a.Key)
-		switch a.Type {
-		case "string":
-			fmt.Fprintf(&b, "\nfunc %s(v string) attribute.KeyValue { return %sKey.String(v) }\n", n, n)
-		case "int":
-			fmt.Fprintf(&b, "\nfunc %s(v int) attribute.KeyValue { return %sKey.Int(v) }\n", n, n)
-		case "boolean":
-			fmt.Fprintf(&b, "\nfunc %s(v bool) attribute.KeyValue { return %sKey.Bool(v) }\n", n, n)
-		case "double":
-			fmt.Fprintf(&b, "\nfunc %s(v time.Duration) attribute.KeyValue { return %sKey.Float64(milliseconds(v)) }\n",
-				n, n)
-		case "string[]":
-			fmt.Fprintf(&b, "\nfunc %s(v ...string) attribute.KeyValue { return %sKey.StringSlice(v) }\n", n, n)
-		case "template[int]":
-			fmt.Fprintf(&b, "\nfunc %s(of string, v int) attribute.KeyValue "+
-				"{ return attribute.Int(string(%sKey)+\".\"+of, v) }\n", n, n)
-		default:
+		n, of := name(a.Key), constructors[a.Type]
+		if of.value == "" {
 			log.Fatalf("%s: there is no type %q", a.Key, a.Type)
 		}
+		fmt.Fprintf(&b, "\n// %sKey is %s: %s\nconst %sKey = attribute.Key(%q)\n", n, a.Key, a.Brief, n, a.Key)
+		fmt.Fprintf(&b, "\nfunc %s(%s) attribute.KeyValue { return "+of.value+" }\n", n, of.parameters, n)
 	}
 	return b.String()
+}
+
+// constructors are by an attribute's type.
+var constructors = map[string]struct{ parameters, value string }{
+	"string":        {"v string", "%sKey.String(v)"},
+	"int":           {"v int", "%sKey.Int(v)"},
+	"boolean":       {"v bool", "%sKey.Bool(v)"},
+	"double":        {"v time.Duration", "%sKey.Float64(milliseconds(v))"},
+	"string[]":      {"v ...string", "%sKey.StringSlice(v)"},
+	"template[int]": {"of string, v int", `attribute.Int(string(%sKey)+"."+of, v)`},
 }
 
 // name converts cniscope.biggest_part_ms to BiggestPartMS.
