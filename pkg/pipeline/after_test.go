@@ -6,30 +6,18 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
-	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 	for _, kept := range []bool{true, false} {
-		p := New(timeline.Options{
-			Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32,
-			Facts: 16,
-		},
-			judge.Options{
-				Thresholds: judge.Thresholds{Command: time.Second},
-				Sampling:   judge.Sampling{All: kept},
-			}, trace.NewBuilder(trace.IDs{}, nil, ""))
+		p := within(0, judge.Options{Thresholds: judge.Thresholds{Command: time.Second}, Sampling: judge.Sampling{All: kept}})
 		var results []Result
 		at := func(at time.Duration, body event.Body) {
 			results = append(results, p.Apply(event.Event{Time: int64(at), Body: body})...)
 		}
 		at(0, &event.Agent{Process: "agent", PID: 7, Name: "antrea-agent", Hidden: true})
-		at(0, &event.Exec{
-			Process: "a", Parent: "cd", Root: true, InPath: true, File: "C:/opt/cni/bin/antrea", Name: "antrea",
-			Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
-		})
+		at(0, bridge("a", "ADD", "c1"))
 		at(100*time.Millisecond, &event.Exit{Process: "a"})
 		at(2*time.Second, &event.Tick{})
 		at(3*time.Second, &event.Exec{

@@ -8,8 +8,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
-	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
@@ -25,9 +23,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 		"before it was sent, in a span": {1, 60, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(
-				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Images: 32, Facts: 16},
-				judge.Options{Sampling: judge.Sampling{Ratio: test.ratio}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			p := within(0, judge.Options{Sampling: judge.Sampling{Ratio: test.ratio}})
 			var over []*Judged
 			var marks []Result
 			at := func(at int64, body event.Body) {
@@ -41,10 +37,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			}
 			pod := event.Namespace{Key: "pod"}
 			connected := func() { at(test.at, &event.FirstConnection{NetNS: pod, Remote: "10.22.0.1:53"}) }
-			at(0, &event.Exec{
-				Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", NetNS: event.Namespace{Key: "host"},
-				Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
-			})
+			at(0, bridge("b", "ADD", "c1"))
 			at(1, &event.Enter{Process: "b", NetNS: pod})
 			at(50, &event.Exit{Process: "b"})
 			if test.at < 2000 {
@@ -98,9 +91,7 @@ func TestALateFirstConnection(t *testing.T) {
 		"no look until it is over": {5 * time.Second, nil, nil, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(
-				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Late: test.late, Processes: 16, Operations: 4, Images: 32, Facts: 16},
-				judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			p := within(test.late, judge.Options{Sampling: judge.Sampling{Ratio: 1}})
 			var found []*Connected
 			asked := 0
 			take := func(r Result) {
@@ -113,10 +104,7 @@ func TestALateFirstConnection(t *testing.T) {
 			}
 			pod := event.Namespace{Key: "pod"}
 			for _, e := range []event.Event{
-				{Body: &event.Exec{
-					Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", NetNS: event.Namespace{Key: "host"},
-					Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
-				}},
+				{Body: bridge("b", "ADD", "c1")},
 				{Time: 1, Body: &event.Enter{Process: "b", NetNS: pod}},
 				{Time: 2, Body: &event.Exit{Process: "b"}},
 				{Time: 4 * s, Body: &event.Tick{}},
@@ -157,10 +145,7 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 	const s = int64(time.Second)
 	plugin := func(at int64, process event.Process, command string) []event.Event {
 		return []event.Event{
-			{Time: at, Body: &event.Exec{
-				Process: process, Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", NetNS: event.Namespace{Key: "host"},
-				Call: &event.Call{Command: command, ContainerID: "c1", IfName: "eth0"},
-			}},
+			{Time: at, Body: bridge(process, command, "c1")},
 			{Time: at + 1, Body: &event.Enter{Process: process, NetNS: event.Namespace{Key: "pod"}}},
 			{Time: at + 2, Body: &event.Exit{Process: process}},
 			{Time: at + 4*s, Body: &event.Tick{}},
@@ -198,9 +183,7 @@ func TestAFirstConnectionThatNeverComes(t *testing.T) {
 		"it is connected":                    {drops, []event.Event{{Time: 15 * s, Body: &event.FirstConnection{NetNS: event.Namespace{Key: "pod"}}}}, "the first connection came 15s after"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(
-				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Late: 5 * time.Second, Processes: 16, Operations: 4, Images: 32, Facts: 16},
-				judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			p := within(5*time.Second, judge.Options{Sampling: judge.Sampling{Ratio: 1}})
 			says := ""
 			take := func(r Result) {
 				if c, is := r.(*Connected); is {

@@ -28,14 +28,26 @@ func small() *Pipeline {
 	)
 }
 
+// within is one whose operations settle in a second. A first connection is late after a time.
+func within(late time.Duration, o judge.Options) *Pipeline {
+	return New(timeline.Options{
+		Settle: time.Second, MaxHold: time.Minute, Late: late, Processes: 16, Operations: 4, Images: 32, Facts: 16,
+	}, o, trace.NewBuilder(trace.IDs{}, nil, "test"))
+}
+
+// bridge is the start of a plugin.
+func bridge(process event.Process, command, container string) *event.Exec {
+	return &event.Exec{
+		Process: process, Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge",
+		NetNS: event.Namespace{Key: "host"}, Call: &event.Call{Command: command, ContainerID: container, IfName: "eth0"},
+	}
+}
+
 func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	p := small()
 	var reported []string
 	for _, e := range []event.Event{
-		{Time: 0, Body: &event.Exec{
-			Process: "b", Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
-			Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
-		}},
+		{Time: 0, Body: bridge("b", "ADD", "c1")},
 		{Time: 90, Body: &event.Tick{}},
 		{Time: 110, Body: &event.Tick{}},
 		{Time: 120, Body: &event.Tick{}},
@@ -67,10 +79,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 func three(p *Pipeline, round int) (all []*Judged) {
 	for i := range 3 {
 		process := event.Process(fmt.Sprint(round, "-", i))
-		p.Apply(event.Event{Body: &event.Exec{
-			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
-			Call: &event.Call{Command: "ADD", ContainerID: string(process), IfName: "eth0"},
-		}})
+		p.Apply(event.Event{Body: bridge(process, "ADD", string(process))})
 		p.Apply(event.Event{Time: 50, Body: &event.Exit{Process: process}})
 	}
 	for _, r := range p.Flush() {
@@ -103,10 +112,7 @@ func TestABurstOfFailuresStaysWhole(t *testing.T) {
 	p.Judge.PerSecond = 5
 	for i := range 60 {
 		id, process := fmt.Sprint("pod-", i/2), event.Process(fmt.Sprint(i))
-		p.Apply(event.Event{Time: int64(i), Body: &event.Exec{
-			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
-			Call: &event.Call{Command: []string{"ADD", "DEL"}[i%2], ContainerID: id, IfName: "eth0"},
-		}})
+		p.Apply(event.Event{Time: int64(i), Body: bridge(process, []string{"ADD", "DEL"}[i%2], id)})
 		p.Apply(event.Event{Time: int64(i) + 1, Body: &event.Exit{Process: process, Code: 1}})
 		for _, r := range p.Flush() {
 			if j := r.(*Judged); j.Judgement.Reduced || j.Judgement.Problem() == "" {
@@ -137,10 +143,7 @@ func TestTheSetupOfASlowSandboxStaysWhole(t *testing.T) {
 	p.Judge.PerSecond, p.Judge.Call = 1, 30
 	for i, id := range []string{"first", "reduced", "slow", "failed"} {
 		process := event.Process(id)
-		p.Apply(event.Event{Body: &event.Exec{
-			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
-			Call: &event.Call{Command: "ADD", ContainerID: id, IfName: "eth0"},
-		}})
+		p.Apply(event.Event{Body: bridge(process, "ADD", id)})
 		p.Apply(event.Event{Time: 10, Body: &event.Exit{Process: process}})
 		if i > 1 {
 			code, after := uint32(i-2), int64(85-20*i) // a failure at once, success late

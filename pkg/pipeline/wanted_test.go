@@ -7,8 +7,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
-	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -32,16 +30,11 @@ func TestAFailedCallWaitsForALook(t *testing.T) {
 		"the end comes":         {nil, 0, `10.244.2.1/24"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(
-				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Images: 32, Facts: 16},
-				judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+			p := within(0, judge.Options{Sampling: judge.Sampling{Ratio: 1}})
 			var results []Result
 			take := func(r Result) { results = append(results, r) }
 			for _, e := range []event.Event{
-				{Body: &event.Exec{
-					Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge",
-					Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
-				}},
+				{Body: bridge("b", "ADD", "c1")},
 				{Time: 1, Body: &event.Result{Process: "b", Code: 999, Message: `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`}},
 				{Time: 2, Body: &event.Exit{Process: "b", Code: 1}},
 				tick(2 * s),
