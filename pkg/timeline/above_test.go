@@ -49,48 +49,30 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			plugin(1, "b", "ADD", "bridge").exit(50, "b").at(55, running("c1", sampledContext)).tick(60)
 	}
 	stories{
-		"1.7: the request, when it is told at last": {
-			func(s *story) {
-				setup(s).tick(1000).span(5000, "RunPodSandbox", -9, 70).tick(5010)
-			},
-			"5000 setup sandbox running: lo<RunPodSandbox eth0<RunPodSandbox\n",
-		},
-		"2.3: the narrowest of the spans around the calls, told before the operation is over": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").exit(50, "b").
-					span(52, "RunPodSandbox", -9, 51).span(52, "cni.setup_pod_network", -1, 51).span(52, "cri.sandbox.run", -5, 51).
-					at(55, running("c1", "")).tick(60)
-			},
-			"60 setup sandbox running: eth0<cni.setup_pod_network\n",
-		},
-		"what comes after the first that fits changes nothing": {
-			func(s *story) {
-				setup(s).span(100, "cni.setup_pod_network", -1, 51).span(100, "cri.sandbox.run", -5, 80).tick(200)
-			},
-			"100 setup sandbox running: lo<cni.setup_pod_network eth0<cni.setup_pod_network\n",
-		},
-		"settled, and a DEL that comes while it waits": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").tick(2000).plugin(2100, "d", "DEL", "bridge").
-					exit(2110, "d").tick(5000).span(5100, "outer", -5, 15).span(5200, "StopPodSandbox", 2050, 2200)
-			},
-			"5100 setup settled: eth0<outer\n5200 teardown settled: eth0<StopPodSandbox\n",
-		},
-		"a failed ADD, and the DEL after it within the same request": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
-					span(2500, "cni.setup_pod_network", -1, 9).span(2500, "cri.sandbox.run", -5, 15)
-			},
-			"2500 setup next operation: eth0<cni.setup_pod_network\n2500 teardown settled: eth0<cri.sandbox.run\n",
-		},
-		"each DEL under its own request": {
-			func(s *story) {
-				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").plugin(100, "e", "DEL", "bridge", netns("")).exit(105, "e").
-					tick(2000).
-					span(2500, "StopPodSandbox", -50, 20).tick(2600).span(3000, "RemovePodSandbox", 90, 120)
-			},
-			"3000 teardown settled: eth0<StopPodSandbox eth0<RemovePodSandbox\n",
-		},
+		"1.7: the request, when it is told at last": {func(s *story) {
+			setup(s).tick(1000).span(5000, "RunPodSandbox", -9, 70).tick(5010)
+		}, "5000 setup sandbox running: lo<RunPodSandbox eth0<RunPodSandbox\n"},
+		"2.3: the narrowest of the spans around the calls, told before the operation is over": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").exit(50, "b").
+				span(52, "RunPodSandbox", -9, 51).span(52, "cni.setup_pod_network", -1, 51).span(52, "cri.sandbox.run", -5, 51).
+				at(55, running("c1", "")).tick(60)
+		}, "60 setup sandbox running: eth0<cni.setup_pod_network\n"},
+		"what comes after the first that fits changes nothing": {func(s *story) {
+			setup(s).span(100, "cni.setup_pod_network", -1, 51).span(100, "cri.sandbox.run", -5, 80).tick(200)
+		}, "100 setup sandbox running: lo<cni.setup_pod_network eth0<cni.setup_pod_network\n"},
+		"settled, and a DEL that comes while it waits": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").exit(8, "b").tick(2000).plugin(2100, "d", "DEL", "bridge").
+				exit(2110, "d").tick(5000).span(5100, "outer", -5, 15).span(5200, "StopPodSandbox", 2050, 2200)
+		}, "5100 setup settled: eth0<outer\n5200 teardown settled: eth0<StopPodSandbox\n"},
+		"a failed ADD, and the DEL after it within the same request": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
+				span(2500, "cni.setup_pod_network", -1, 9).span(2500, "cri.sandbox.run", -5, 15)
+		}, "2500 setup next operation: eth0<cni.setup_pod_network\n2500 teardown settled: eth0<cri.sandbox.run\n"},
+		"each DEL under its own request": {func(s *story) {
+			s.plugin(0, "d", "DEL", "bridge").exit(5, "d").plugin(100, "e", "DEL", "bridge", netns("")).exit(105, "e").
+				tick(2000).
+				span(2500, "StopPodSandbox", -50, 20).tick(2600).span(3000, "RemovePodSandbox", 90, 120)
+		}, "3000 teardown settled: eth0<StopPodSandbox eth0<RemovePodSandbox\n"},
 		"nothing joins an operation that only waits": {
 			func(s *story) {
 				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").tick(2000).
@@ -100,37 +82,25 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			// It leaves after the first, to which it links.
 			"6300 teardown settled: eth0<StopPodSandbox\n6300 teardown settled: eth0<RemovePodSandbox\n",
 		},
-		"a span of another sandbox closes nothing that still runs": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", environment("its own")).at(9, running("c1", "")).
-					span(20, "RunPodSandbox", -9, 15, "c2").exit(50, "b").tick(60)
-			},
-			"60 setup sandbox running: eth0<its own\n",
-		},
+		"a span of another sandbox closes nothing that still runs": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", environment("its own")).at(9, running("c1", "")).
+				span(20, "RunPodSandbox", -9, 15, "c2").exit(50, "b").tick(60)
+		}, "60 setup sandbox running: eth0<its own\n"},
 		"the wait is over after its time": {
 			func(s *story) { setup(s).tick(7059).tick(7061) },
 			"7061 setup sandbox running: lo<- eth0<-\n",
 		},
-		"no wait where the environment names the span (containerd >= 2.4)": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", environment("its own")).exit(8, "b").at(9, running("c1", "")).tick(10).
-					span(11, "cri.sandbox.run", -5, 9)
-			},
-			"10 setup sandbox running: eth0<its own\n",
-		},
-		"no wait where NRI says that nothing is recorded": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").at(9, running("c1", unsampledContext)).tick(10)
-			},
-			"10 setup sandbox running: eth0<-\n",
-		},
-		"what NRI said of the setup says nothing of the teardown": {
-			func(s *story) {
-				s.at(0, running("c1", unsampledContext)).plugin(1, "d", "DEL", "bridge").exit(8, "d").tick(1200).tick(8000).
-					tick(9000)
-			},
-			"9000 teardown settled: eth0<-\n",
-		},
+		"no wait where the environment names the span (containerd >= 2.4)": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", environment("its own")).exit(8, "b").at(9, running("c1", "")).tick(10).
+				span(11, "cri.sandbox.run", -5, 9)
+		}, "10 setup sandbox running: eth0<its own\n"},
+		"no wait where NRI says that nothing is recorded": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").exit(8, "b").at(9, running("c1", unsampledContext)).tick(10)
+		}, "10 setup sandbox running: eth0<-\n"},
+		"what NRI said of the setup says nothing of the teardown": {func(s *story) {
+			s.at(0, running("c1", unsampledContext)).plugin(1, "d", "DEL", "bridge").exit(8, "d").tick(1200).tick(8000).
+				tick(9000)
+		}, "9000 teardown settled: eth0<-\n"},
 		"no wait for a call that hangs": {
 			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(61_000) },
 			"61000 setup held too long: eth0<-\n",
@@ -143,13 +113,10 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			func(s *story) { setup(s).span(100, "RunPodSandbox", -9, 70, "c2").tick(8000) },
 			"8000 setup sandbox running: lo<- eth0<-\n",
 		},
-		"a span that began or ended too early, or began too late, is nothing": {
-			func(s *story) {
-				setup(s).span(100, "before", -90, -1).span(100, "cut short", -9, 20).span(100, "begun later", 30, 70).
-					span(100, "backwards", 70, -9).tick(8000)
-			},
-			"8000 setup sandbox running: lo<cut short eth0<-\n",
-		},
+		"a span that began or ended too early, or began too late, is nothing": {func(s *story) {
+			setup(s).span(100, "before", -90, -1).span(100, "cut short", -9, 20).span(100, "begun later", 30, 70).
+				span(100, "backwards", 70, -9).tick(8000)
+		}, "8000 setup sandbox running: lo<cut short eth0<-\n"},
 		"the two clocks may have slipped a little": {
 			func(s *story) { setup(s).span(100, "RunPodSandbox", 15, 35) },
 			"100 setup sandbox running: lo<RunPodSandbox eth0<RunPodSandbox\n",

@@ -36,95 +36,62 @@ func TestWorkBehindAnADD(t *testing.T) {
 			func(s *story) { add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).exit(5000, "p") },
 			"c1 after 100: powershell 3000-5000 by agent",
 		},
-		"with what it runs in its turn": {
-			func(s *story) {
-				add(s).tick(2000).image(3000, "p", "agent", "cmd", c1).command(3100, "q", "p", "netsh").exit(3200, "q").
-					exit(5000, "p")
-			},
-			"c1 after 100: cmd 3000-5000 by agent > netsh",
-		},
-		"for one that is still open it is told when that is over": {
-			func(s *story) {
-				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p")
-				harness.Equal(t, s.afterwards(), "", "too early")
-				s.tick(2000)
-			},
-			"c1 after 100: powershell 300-500 by agent",
-		},
-		"an agent that is met only then": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).hidden(2990, "agent").
-					image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
-			},
-			"c1 after 100: powershell 3000-5000 by agent",
-		},
+		"with what it runs in its turn": {func(s *story) {
+			add(s).tick(2000).image(3000, "p", "agent", "cmd", c1).command(3100, "q", "p", "netsh").exit(3200, "q").
+				exit(5000, "p")
+		}, "c1 after 100: cmd 3000-5000 by agent > netsh"},
+		"for one that is still open it is told when that is over": {func(s *story) {
+			add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p")
+			harness.Equal(t, s.afterwards(), "", "too early")
+			s.tick(2000)
+		}, "c1 after 100: powershell 300-500 by agent"},
+		"an agent that is met only then": {func(s *story) {
+			s.plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).hidden(2990, "agent").
+				image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+		}, "c1 after 100: powershell 3000-5000 by agent"},
 		"without its name it is nobody's": {
 			func(s *story) { add(s).tick(2000).image(3000, "p", "agent", "powershell").exit(5000, "p") },
 			"",
 		},
-		"with two names, too": {
-			func(s *story) {
-				add(s).tick(2000).image(3000, "p", "agent", "powershell", mentioning("c1", "c2")).exit(5000, "p")
-			},
-			"",
-		},
+		"with two names, too": {func(s *story) {
+			add(s).tick(2000).image(3000, "p", "agent", "powershell", mentioning("c1", "c2")).exit(5000, "p")
+		}, ""},
 		"a minute later nobody wants to know": {
 			func(s *story) { add(s).tick(2000).image(60_101, "p", "agent", "powershell", c1).exit(60_200, "p") },
 			"",
 		},
-		"what is not over after a minute is told as far as it came": {
-			func(s *story) {
-				add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).tick(61_000).tick(62_000).exit(63_000, "p")
-			},
-			"c1 after 100: powershell 3000-61000 by agent (unfinished)",
-		},
+		"what is not over after a minute is told as far as it came": {func(s *story) {
+			add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).tick(61_000).tick(62_000).exit(63_000, "p")
+		}, "c1 after 100: powershell 3000-61000 by agent (unfinished)"},
 		"and at the end of the stream": {
 			func(s *story) { add(s).image(300, "p", "agent", "powershell", c1).end() },
 			"c1 after 100: powershell 300-300 by agent (unfinished)",
 		},
-		"after a teardown there is nothing to work for": {
-			func(s *story) {
-				add(s).tick(2000).plugin(2100, "d", "DEL", "antrea").exit(2200, "d").tick(9000).
-					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
-			},
-			"",
-		},
-		"though a run that the runtime did not begin claims to be its setup": {
-			func(s *story) {
-				add(s).tick(2000).plugin(2100, "f", "ADD", "antrea", on("eth9"), startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
-					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
-			},
-			"c1 after 100: powershell 9100-9200 by agent",
-		},
-		"nor does its teardown end it": {
-			func(s *story) {
-				add(s).tick(2000).plugin(2100, "f", "DEL", "antrea", startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
-					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
-			},
-			"c1 after 100: powershell 9100-9200 by agent",
-		},
-		"whose setup was not kept has none": {
-			func(s *story) {
-				add(s).tick(2000)
-				s.line.Pods().Forget(s.closed[0].Key())
-				s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
-			},
-			"",
-		},
-		"what had ended by then neither": {
-			func(s *story) {
-				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p").tick(2000)
-				s.line.Pods().Forget(s.closed[0].Key())
-			},
-			"",
-		},
-		"an agent that is seen called has none": {
-			func(s *story) {
-				s.at(0, &event.Agent{Process: "agent", Name: "agent"}).plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
-				s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
-			},
-			"",
-		},
+		"after a teardown there is nothing to work for": {func(s *story) {
+			add(s).tick(2000).plugin(2100, "d", "DEL", "antrea").exit(2200, "d").tick(9000).
+				image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+		}, ""},
+		"though a run that the runtime did not begin claims to be its setup": {func(s *story) {
+			add(s).tick(2000).plugin(2100, "f", "ADD", "antrea", on("eth9"), startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
+				image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+		}, "c1 after 100: powershell 9100-9200 by agent"},
+		"nor does its teardown end it": {func(s *story) {
+			add(s).tick(2000).plugin(2100, "f", "DEL", "antrea", startedBy(event.CallerRootless)).exit(2200, "f").tick(9000).
+				image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+		}, "c1 after 100: powershell 9100-9200 by agent"},
+		"whose setup was not kept has none": {func(s *story) {
+			add(s).tick(2000)
+			s.line.Pods().Forget(s.closed[0].Key())
+			s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+		}, ""},
+		"what had ended by then neither": {func(s *story) {
+			add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p").tick(2000)
+			s.line.Pods().Forget(s.closed[0].Key())
+		}, ""},
+		"an agent that is seen called has none": {func(s *story) {
+			s.at(0, &event.Agent{Process: "agent", Name: "agent"}).plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
+			s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+		}, ""},
 	}.each(t, tell, func(s *story) string {
 		s.over()
 		return s.afterwards()

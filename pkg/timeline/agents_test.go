@@ -83,109 +83,64 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			func(s *story) { s.command(10, "w", "a", "ovs-vsctl", mentions("c9")).exit(20, "w") },
 			"",
 		},
-		"what it runs in its turn belongs to it": {
-			func(s *story) {
-				s.command(10, "w", "a", "sh", mentions("c1")).command(11, "v", "w", "sleep").exit(19, "v").exit(20, "w")
-			},
-			"c1: sh certain > sleep",
-		},
-		"a plugin that it runs is the call's whose container it is told, and so is what that starts": {
-			func(s *story) {
-				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
-				s.plugin(10, "h", "ADD", "host-local", by("a")).command(11, "x", "h", "ip").exit(12, "x").exit(20, "h").
-					exit(40, "b2")
-			},
-			"c1: host-local certain > ip",
-		},
-		"a DEL by which it undoes its part of an ADD is the ADD's": {
-			func(s *story) {
-				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h", 1).plugin(13, "h2", "DEL", "host-local", by("a")).
-					exit(20, "h2")
-			},
-			"c1: host-local certain; c1: host-local certain",
-		},
-		"control: a DEL after the connection is a call of its own": {
-			func(s *story) {
-				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h").hangUp(13, "b", "s1").
-					plugin(14, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
-			},
-			"c1: host-local certain",
-		},
-		"of a call's open connections, it is of the last": {
-			func(s *story) {
-				s.calls(5, "b", "s2").plugin(6, "p", "ADD", "portmap", by("a")).exit(7, "p").hangUp(8, "b", "s2").
-					plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h")
-			},
-			"c1: host-local certain; c1: portmap certain",
-		},
-		"so is one that a helper of the agent becomes": {
-			func(s *story) {
-				s.command(10, "n", "a", "nsenter").plugin(11, "n", "ADD", "host-local", by("a")).exit(20, "n")
-			},
-			"c1: nsenter candidate; c1: host-local certain",
-		},
-		"of two who call, overlap says nothing": {
-			func(s *story) {
-				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
-				s.command(10, "w", "a", "ipset").exit(20, "w").exit(40, "b2")
-			},
-			"c1: shared ipset candidate or c2",
-		},
-		"of two who call, evidence does": {
-			func(s *story) {
-				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
-				s.command(10, "w", "a", "ipset", mentions("c2")).exit(20, "w").exit(40, "b2")
-			},
-			"c2: ipset certain",
-		},
-		"after the call is over, evidence still does": {
-			func(s *story) {
-				s.hangUp(8, "b", "s1").command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w")
-			},
-			"c1: ovs-vsctl certain",
-		},
-		"what it runs while nobody calls it is periodic": {
-			func(s *story) {
-				s.hangUp(8, "b", "s1").command(10, "w", "a", "conntrack").exit(11, "w")
-				s.calls(12, "b", "s3").command(13, "v", "a", "conntrack").exit(14, "v")
-			},
-			"c1: shared conntrack candidate periodic",
-		},
-		"a subshell that it forks is followed": {
-			func(s *story) {
-				s.at(9, &event.Fork{Process: "f", Parent: "a"}).command(10, "w", "f", "tc").exit(20, "w").exit(21, "f")
-			},
-			"c1: tc candidate",
-		},
-		"who listens serves, if nobody accepts": {
-			func(s *story) {
-				s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
-			},
-			"c1: tc candidate",
-		},
-		"who accepts after all serves instead of who listens": {
-			func(s *story) {
-				s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
-				s.at(90, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "m", PID: 7}})
-				s.command(91, "v", "l", "ip").exit(92, "v").command(93, "u", "m", "ipset").exit(94, "u")
-			},
-			"c1: tc candidate; c1: ipset candidate",
-		},
-		"what a server's server runs, if that is followed, too": {
-			func(s *story) {
-				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "d", PID: 6}})
-				s.command(12, "w", "d", "modprobe").exit(13, "w")
-				s.dial(14, 14, "d", "s4", "") // stays open
-			},
-			"c1: modprobe candidate, of agentd's server",
-		},
-		"a helper daemon is nobody's when its server is followed no more": {
-			func(s *story) {
-				s.hangUp(8, "b", "s1").command(10, "h", "a", "helperd").at(1100, &event.Agent{Process: "a", Over: true})
-				s.command(1101, "w", "h", "tc").exit(1102, "w")
-			},
-			"",
-		},
+		"what it runs in its turn belongs to it": {func(s *story) {
+			s.command(10, "w", "a", "sh", mentions("c1")).command(11, "v", "w", "sleep").exit(19, "v").exit(20, "w")
+		}, "c1: sh certain > sleep"},
+		"a plugin that it runs is the call's whose container it is told, and so is what that starts": {func(s *story) {
+			s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+			s.plugin(10, "h", "ADD", "host-local", by("a")).command(11, "x", "h", "ip").exit(12, "x").exit(20, "h").
+				exit(40, "b2")
+		}, "c1: host-local certain > ip"},
+		"a DEL by which it undoes its part of an ADD is the ADD's": {func(s *story) {
+			s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h", 1).plugin(13, "h2", "DEL", "host-local", by("a")).
+				exit(20, "h2")
+		}, "c1: host-local certain; c1: host-local certain"},
+		"control: a DEL after the connection is a call of its own": {func(s *story) {
+			s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h").hangUp(13, "b", "s1").
+				plugin(14, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
+		}, "c1: host-local certain"},
+		"of a call's open connections, it is of the last": {func(s *story) {
+			s.calls(5, "b", "s2").plugin(6, "p", "ADD", "portmap", by("a")).exit(7, "p").hangUp(8, "b", "s2").
+				plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h")
+		}, "c1: host-local certain; c1: portmap certain"},
+		"so is one that a helper of the agent becomes": {func(s *story) {
+			s.command(10, "n", "a", "nsenter").plugin(11, "n", "ADD", "host-local", by("a")).exit(20, "n")
+		}, "c1: nsenter candidate; c1: host-local certain"},
+		"of two who call, overlap says nothing": {func(s *story) {
+			s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+			s.command(10, "w", "a", "ipset").exit(20, "w").exit(40, "b2")
+		}, "c1: shared ipset candidate or c2"},
+		"of two who call, evidence does": {func(s *story) {
+			s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+			s.command(10, "w", "a", "ipset", mentions("c2")).exit(20, "w").exit(40, "b2")
+		}, "c2: ipset certain"},
+		"after the call is over, evidence still does": {func(s *story) {
+			s.hangUp(8, "b", "s1").command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w")
+		}, "c1: ovs-vsctl certain"},
+		"what it runs while nobody calls it is periodic": {func(s *story) {
+			s.hangUp(8, "b", "s1").command(10, "w", "a", "conntrack").exit(11, "w")
+			s.calls(12, "b", "s3").command(13, "v", "a", "conntrack").exit(14, "v")
+		}, "c1: shared conntrack candidate periodic"},
+		"a subshell that it forks is followed": {func(s *story) {
+			s.at(9, &event.Fork{Process: "f", Parent: "a"}).command(10, "w", "f", "tc").exit(20, "w").exit(21, "f")
+		}, "c1: tc candidate"},
+		"who listens serves, if nobody accepts": {func(s *story) {
+			s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
+		}, "c1: tc candidate"},
+		"who accepts after all serves instead of who listens": {func(s *story) {
+			s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
+			s.at(90, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "m", PID: 7}})
+			s.command(91, "v", "l", "ip").exit(92, "v").command(93, "u", "m", "ipset").exit(94, "u")
+		}, "c1: tc candidate; c1: ipset candidate"},
+		"what a server's server runs, if that is followed, too": {func(s *story) {
+			s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "d", PID: 6}})
+			s.command(12, "w", "d", "modprobe").exit(13, "w")
+			s.dial(14, 14, "d", "s4", "") // stays open
+		}, "c1: modprobe candidate, of agentd's server"},
+		"a helper daemon is nobody's when its server is followed no more": {func(s *story) {
+			s.hangUp(8, "b", "s1").command(10, "h", "a", "helperd").at(1100, &event.Agent{Process: "a", Over: true})
+			s.command(1101, "w", "h", "tc").exit(1102, "w")
+		}, ""},
 		"a server that ends leaves nothing": {
 			func(s *story) { s.exit(9, "a").command(10, "w", "a", "tc").exit(20, "w") },
 			"",

@@ -129,12 +129,9 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.asks(10, 30, "a", "db", with("d")) },
 			"2-100 /run/agent.sock agentd\n  10-30 /run/db dd candidate\n",
 		},
-		"one that is pending, then over": {
-			func(s *story) {
-				s.asks(10, 110, "a", "db", pending).asks(10, 210, "a", "db", pending, with("d")).asks(10, 300, "a", "db", with("d"))
-			},
-			"2-100 /run/agent.sock agentd\n  10-300 /run/db dd candidate\n",
-		},
+		"one that is pending, then over": {func(s *story) {
+			s.asks(10, 110, "a", "db", pending).asks(10, 210, "a", "db", pending, with("d")).asks(10, 300, "a", "db", with("d"))
+		}, "2-100 /run/agent.sock agentd\n  10-300 /run/db dd candidate\n"},
 		"one that never ends lasts as long as it was told": {
 			func(s *story) { s.asks(10, 90, "a", "db", pending) },
 			"2-100 /run/agent.sock agentd\n  10-90 /run/db unended candidate\n",
@@ -151,27 +148,18 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.asks(-50, 30, "a", "db", with("d")) },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db dd clipped candidate\n",
 		},
-		"what began before anybody called may be in everybody's way": {
-			func(s *story) {
-				s.at(0, &event.Agent{Process: "a"}).asks(1, 60, "a", "db", pending, with("d")).
-					plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 80, "a", "db").exit(90, "b2")
-			},
-			"2-100 /run/agent.sock agentd\n  2-80 /run/db dd clipped candidate\n",
-		},
-		"what began before anybody called, and is asked for once more": {
-			func(s *story) {
-				s.asks(-50, 30, "a", "db", pending, with("d"), last(-10)).asks(-50, 40, "a", "db", pending, last(20)).
-					asks(-50, 60, "a", "db", last(50))
-			},
-			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd asked at 20 clipped candidate\n",
-		},
-		"what was read was no answer": {
-			func(s *story) {
-				s.asks(10, 60, "a", "db", pending, unasked, with("d")).found(60, "d", event.AgentStopped, "").
-					found(80, "d", event.AgentStopped, "").asks(10, 90, "a", "db", unasked)
-			},
-			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd unasked candidate, stopped 60-80\n",
-		},
+		"what began before anybody called may be in everybody's way": {func(s *story) {
+			s.at(0, &event.Agent{Process: "a"}).asks(1, 60, "a", "db", pending, with("d")).
+				plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 80, "a", "db").exit(90, "b2")
+		}, "2-100 /run/agent.sock agentd\n  2-80 /run/db dd clipped candidate\n"},
+		"what began before anybody called, and is asked for once more": {func(s *story) {
+			s.asks(-50, 30, "a", "db", pending, with("d"), last(-10)).asks(-50, 40, "a", "db", pending, last(20)).
+				asks(-50, 60, "a", "db", last(50))
+		}, "2-100 /run/agent.sock agentd\n  2-60 /run/db dd asked at 20 clipped candidate\n"},
+		"what was read was no answer": {func(s *story) {
+			s.asks(10, 60, "a", "db", pending, unasked, with("d")).found(60, "d", event.AgentStopped, "").
+				found(80, "d", event.AgentStopped, "").asks(10, 90, "a", "db", unasked)
+		}, "2-100 /run/agent.sock agentd\n  10-90 /run/db dd unasked candidate, stopped 60-80\n"},
 		"who stands still speaks again on another stream": {
 			func(s *story) {
 				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).
@@ -213,13 +201,10 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.asks(5, 10, "a", "db").asks(11, 80, "a", "db", with("d")) },
 			"2-100 /run/agent.sock agentd\n  5-10 /run/db candidate\n  11-80 /run/db dd candidate\n",
 		},
-		"the peer waits in its turn": {
-			func(s *story) {
-				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 80, "d", "disk", pending, with("e")).
-					asks(20, 85, "d", "disk").asks(10, 90, "a", "db", with("d"))
-			},
-			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate\n    20-85 /run/disk ed candidate\n",
-		},
+		"the peer waits in its turn": {func(s *story) {
+			s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 80, "d", "disk", pending, with("e")).
+				asks(20, 85, "d", "disk").asks(10, 90, "a", "db", with("d"))
+		}, "2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate\n    20-85 /run/disk ed candidate\n"},
 		"on a connection that it made for the call": {
 			func(s *story) {
 				s.dial(8, 8, "a", "db", "").at(9, &event.Accept{Socket: "db", Agent: event.Actor{Process: "d", Name: "dd"}})
@@ -227,19 +212,13 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  8-1200 /run/agent.sock dd candidate\n  10-90 /run/db dd candidate\n    20-80 /run/disk ed candidate\n",
 		},
-		"one in vain is no attempt to connect": {
-			func(s *story) {
-				s.asks(10, 80, "a", "db", failed).
-					at(90, &event.Connect{Process: "a", Start: 90 * ms, Socket: "n", Network: "unix", Address: "/run/db"})
-			},
-			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n",
-		},
-		"two, of which the first's end was not told": {
-			func(s *story) {
-				s.asks(10, 40, "a", "db", pending).asks(50, 80, "a", "db", pending).asks(50, 90, "a", "db")
-			},
-			"2-100 /run/agent.sock agentd\n  10-40 /run/db candidate\n  50-90 /run/db candidate\n",
-		},
+		"one in vain is no attempt to connect": {func(s *story) {
+			s.asks(10, 80, "a", "db", failed).
+				at(90, &event.Connect{Process: "a", Start: 90 * ms, Socket: "n", Network: "unix", Address: "/run/db"})
+		}, "2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n"},
+		"two, of which the first's end was not told": {func(s *story) {
+			s.asks(10, 40, "a", "db", pending).asks(50, 80, "a", "db", pending).asks(50, 90, "a", "db")
+		}, "2-100 /run/agent.sock agentd\n  10-40 /run/db candidate\n  50-90 /run/db candidate\n"},
 		"two that wait for one another": {
 			func(s *story) {
 				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 70, "d", "db", pending, with("a")).
@@ -247,46 +226,31 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  10-60 /run/db dd unended candidate\n    20-70 /run/db ad unended candidate\n  30-80 /run/back dd unended candidate\n",
 		},
-		"what the peer was found doing": {
-			func(s *story) {
-				s.asks(10, 60, "a", "db", pending, with("d")).found(20, "d", event.AgentStopped, "do_signal_stop").
-					found(40, "d", event.AgentStopped, "do_signal_stop").found(60, "d", event.AgentIdle, "").asks(10, 90, "a", "db")
-			},
-			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate, stopped 20-50, idle 50-60\n",
-		},
-		"until the peer ends, although the asker goes on": {
-			func(s *story) {
-				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "d").asks(10, 70, "a", "db", pending, with("d")).
-					asks(10, 80, "a", "db", with("d"), func(x *event.Exchange) { x.Error = "EOF" })
-			},
-			"2-100 /run/agent.sock agentd\n  10-50 /run/db dd EOF candidate\n",
-		},
-		"of one that stood still when it ended, too": {
-			func(s *story) {
-				s.asks(0, 20, "a", "db", pending, with("d")).exit(50, "d").asks(0, 70, "a", "db", pending, with("d"))
-			},
-			"2-100 /run/agent.sock agentd\n  2-50 /run/db dd clipped candidate\n",
-		},
-		"control: another process ends": {
-			func(s *story) {
-				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "e").asks(10, 70, "a", "db", pending, with("d")).
-					asks(10, 80, "a", "db", with("d"))
-			},
-			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
-		},
+		"what the peer was found doing": {func(s *story) {
+			s.asks(10, 60, "a", "db", pending, with("d")).found(20, "d", event.AgentStopped, "do_signal_stop").
+				found(40, "d", event.AgentStopped, "do_signal_stop").found(60, "d", event.AgentIdle, "").asks(10, 90, "a", "db")
+		}, "2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate, stopped 20-50, idle 50-60\n"},
+		"until the peer ends, although the asker goes on": {func(s *story) {
+			s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "d").asks(10, 70, "a", "db", pending, with("d")).
+				asks(10, 80, "a", "db", with("d"), func(x *event.Exchange) { x.Error = "EOF" })
+		}, "2-100 /run/agent.sock agentd\n  10-50 /run/db dd EOF candidate\n"},
+		"of one that stood still when it ended, too": {func(s *story) {
+			s.asks(0, 20, "a", "db", pending, with("d")).exit(50, "d").asks(0, 70, "a", "db", pending, with("d"))
+		}, "2-100 /run/agent.sock agentd\n  2-50 /run/db dd clipped candidate\n"},
+		"control: another process ends": {func(s *story) {
+			s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "e").asks(10, 70, "a", "db", pending, with("d")).
+				asks(10, 80, "a", "db", with("d"))
+		}, "2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n"},
 		"of two calls nobody knows for which": {
 			func(s *story) {
 				s.plugin(4, "b2", "ADD", "net", for2).calls(5, "b2", "s2").asks(10, 60, "a", "db", with("d")).exit(70, "b2")
 			},
 			"2-100 /run/agent.sock agentd; meanwhile /run/db candidate for this or c2 10-60\n  10-60 /run/db dd candidate or c2\n",
 		},
-		"a call that came later has nothing to do with it": {
-			func(s *story) {
-				s.asks(10, 60, "a", "db", pending, with("d")).plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").
-					asks(10, 80, "a", "db").exit(90, "b2")
-			},
-			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
-		},
+		"a call that came later has nothing to do with it": {func(s *story) {
+			s.asks(10, 60, "a", "db", pending, with("d")).plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").
+				asks(10, 80, "a", "db").exit(90, "b2")
+		}, "2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n"},
 	}.each(t, func(t *testing.T) *story {
 		return looked(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
 	}, func(s *story) (got string) {

@@ -132,138 +132,84 @@ func saidOfWait(w *model.Wait, when model.Interval) string {
 func TestWaits(t *testing.T) {
 	const path = "/run/lock"
 	stories{
-		"a lock with its holder, whose age is known because it was seen to take it": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
-					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
-					wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"), stopped)
-			},
-			"lock flock/run/lock 30-100, held by other (11 stopped) for 90",
-		},
-		"of a holder that nobody saw take it, the age is at least the wait": {
-			func(s *story) {
-				s.plugin(20, "b", "ADD", "bridge").wait(30, 100, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
-			},
-			"lock flock/run/lock 30-100, held by kube-proxy (812) for 70 at least",
-		},
-		"and less if somebody else had it in between": {
-			func(s *story) {
-				s.plugin(20, "b", "ADD", "bridge").plugin(20, "a", "ADD", "other", container("c2")).
-					wait(25, 60, "a", event.WaitLock, path, heldBy("", 812, "kube-proxy")).exit(90, "a").
-					wait(30, 90, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
-			},
-			"lock flock/run/lock 30-90, held by kube-proxy (812) for 30 at least",
-		},
-		"a process that ends gives back what it has": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).exit(20, "a").
-					plugin(20, "b", "ADD", "bridge").wait(30, 40, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-40",
-		},
-		"a holder that the kernel does not name is the one that was seen": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
-					plugin(20, "b", "ADD", "bridge").exit(50, "a").wait(30, 50, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-50, held by other (11) for 40",
-		},
-		"a holder that gave it back before another took it had it until then": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
-					plugin(20, "b", "ADD", "bridge").plugin(20, "c", "ADD", "third", container("c3")).unlock(60, "a", path).
-					wait(25, 60, "c", event.WaitLock, path).exit(100, "c").wait(30, 100, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-100, held by other (11) for 50",
-		},
-		"a holder that takes it again has it since the first time": {
-			func(s *story) {
-				s.plugin(0, "c", "ADD", "third", container("c3"), pid(12)).wait(5, 5, "c", event.WaitLock, path).unlock(8, "c", path).
-					plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
-					wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
-					wait(30, 100, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-100, held by other (11) for 90",
-		},
-		"a holder who took it back later is known by its second time": {
-			func(s *story) {
-				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(5, 5, "a", event.WaitLock, path).unlock(8, "a", path).
-					wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
-					wait(30, 100, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-100, held by other (11) for 80",
-		},
-		"who has it already does not wait for itself": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(5, 5, "b", event.WaitLock, path).wait(30, 100, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 30-100",
-		},
-		"asking again after a while is another wait": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
-					wait(2010, 2020, "b", event.WaitLock, path, inVain("EAGAIN")).wait(4021, 4030, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 5-2020 in 2 tries failed: EAGAIN\nlock flock/run/lock 4021-4030",
-		},
-		"asking for two locks in turn is two waits": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
-					wait(20, 25, "b", event.WaitLock, "/run/second", inVain("EAGAIN")).wait(30, 35, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 5-35 in 2 tries\nlock flock/run/second 20-25 failed: EAGAIN",
-		},
-		"asking again and again is one wait": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").
-					wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN"), heldBy("", 812, "kube-proxy")).
-					wait(1010, 1010, "b", event.WaitLock, path, inVain("EAGAIN")).wait(2010, 2010, "b", event.WaitLock, path)
-			},
-			"lock flock/run/lock 10-2010 in 3 tries, held by kube-proxy (812) for 2000 at least",
-		},
-		"also if it never gets the lock": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
-					wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
-			},
-			"lock flock/run/lock 10-500 in 2 tries failed: EAGAIN",
-		},
-		"a mutex by its name, however short, and system calls; short locks are only counted": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).
-					wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
-					wait(20, 20, "b", event.WaitMutex, "rtnl").wait(21, 30, "b", event.WaitCall, "fsync")
-			},
-			"mutex rtnl 1-20, held by bridge (11) for 0 at least\nmutex rtnl 20-20\nsystem call fsync 21-30",
-		},
-		"long sleeps; polls and short sleeps say too little": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(1, 11, "b", event.WaitSleep, "nanosleep").
-					wait(12, 500, "b", event.WaitSleep, "nanosleep").wait(1, 600, "b", event.WaitPoll, "epoll_pwait")
-			},
-			"sleep nanosleep 12-500",
-		},
-		"a wait whose end was noticed late": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(1, 600, "b", event.WaitSleep, "nanosleep", until(500)).
-					wait(601, 800, "b", event.WaitLock, "/l", until(700)).wait(810, 900, "b", event.WaitCall, "fsync", until(5000))
-			},
-			"sleep nanosleep 1-500\nlock flock/l 601-700\nsystem call fsync 810-900",
-		},
-		"a system call of which it is known what it asked for is no wait": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").ask(2, 9, "b", "RTM_NEWLINK").wait(2, 9, "b", event.WaitCall, "sendto").
-					wait(10, 19, "b", event.WaitCall, "sendto")
-			},
-			"system call sendto 10-19",
-		},
-		"a subshell waits for who forked it": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).
-					wait(2, 9, "sub", event.WaitCall, "read")
-			},
-			"system call read 2-9",
-		},
+		"a lock with its holder, whose age is known because it was seen to take it": {func(s *story) {
+			s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+				plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+				wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"), stopped)
+		}, "lock flock/run/lock 30-100, held by other (11 stopped) for 90"},
+		"of a holder that nobody saw take it, the age is at least the wait": {func(s *story) {
+			s.plugin(20, "b", "ADD", "bridge").wait(30, 100, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
+		}, "lock flock/run/lock 30-100, held by kube-proxy (812) for 70 at least"},
+		"and less if somebody else had it in between": {func(s *story) {
+			s.plugin(20, "b", "ADD", "bridge").plugin(20, "a", "ADD", "other", container("c2")).
+				wait(25, 60, "a", event.WaitLock, path, heldBy("", 812, "kube-proxy")).exit(90, "a").
+				wait(30, 90, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
+		}, "lock flock/run/lock 30-90, held by kube-proxy (812) for 30 at least"},
+		"a process that ends gives back what it has": {func(s *story) {
+			s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).exit(20, "a").
+				plugin(20, "b", "ADD", "bridge").wait(30, 40, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-40"},
+		"a holder that the kernel does not name is the one that was seen": {func(s *story) {
+			s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+				plugin(20, "b", "ADD", "bridge").exit(50, "a").wait(30, 50, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-50, held by other (11) for 40"},
+		"a holder that gave it back before another took it had it until then": {func(s *story) {
+			s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+				plugin(20, "b", "ADD", "bridge").plugin(20, "c", "ADD", "third", container("c3")).unlock(60, "a", path).
+				wait(25, 60, "c", event.WaitLock, path).exit(100, "c").wait(30, 100, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-100, held by other (11) for 50"},
+		"a holder that takes it again has it since the first time": {func(s *story) {
+			s.plugin(0, "c", "ADD", "third", container("c3"), pid(12)).wait(5, 5, "c", event.WaitLock, path).unlock(8, "c", path).
+				plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+				wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+				wait(30, 100, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-100, held by other (11) for 90"},
+		"a holder who took it back later is known by its second time": {func(s *story) {
+			s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(5, 5, "a", event.WaitLock, path).unlock(8, "a", path).
+				wait(20, 20, "a", event.WaitLock, path).plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+				wait(30, 100, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-100, held by other (11) for 80"},
+		"who has it already does not wait for itself": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(5, 5, "b", event.WaitLock, path).wait(30, 100, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 30-100"},
+		"asking again after a while is another wait": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+				wait(2010, 2020, "b", event.WaitLock, path, inVain("EAGAIN")).wait(4021, 4030, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 5-2020 in 2 tries failed: EAGAIN\nlock flock/run/lock 4021-4030"},
+		"asking for two locks in turn is two waits": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(5, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+				wait(20, 25, "b", event.WaitLock, "/run/second", inVain("EAGAIN")).wait(30, 35, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 5-35 in 2 tries\nlock flock/run/second 20-25 failed: EAGAIN"},
+		"asking again and again is one wait": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").
+				wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN"), heldBy("", 812, "kube-proxy")).
+				wait(1010, 1010, "b", event.WaitLock, path, inVain("EAGAIN")).wait(2010, 2010, "b", event.WaitLock, path)
+		}, "lock flock/run/lock 10-2010 in 3 tries, held by kube-proxy (812) for 2000 at least"},
+		"also if it never gets the lock": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+				wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
+		}, "lock flock/run/lock 10-500 in 2 tries failed: EAGAIN"},
+		"a mutex by its name, however short, and system calls; short locks are only counted": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).
+				wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
+				wait(20, 20, "b", event.WaitMutex, "rtnl").wait(21, 30, "b", event.WaitCall, "fsync")
+		}, "mutex rtnl 1-20, held by bridge (11) for 0 at least\nmutex rtnl 20-20\nsystem call fsync 21-30"},
+		"long sleeps; polls and short sleeps say too little": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(1, 11, "b", event.WaitSleep, "nanosleep").
+				wait(12, 500, "b", event.WaitSleep, "nanosleep").wait(1, 600, "b", event.WaitPoll, "epoll_pwait")
+		}, "sleep nanosleep 12-500"},
+		"a wait whose end was noticed late": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").wait(1, 600, "b", event.WaitSleep, "nanosleep", until(500)).
+				wait(601, 800, "b", event.WaitLock, "/l", until(700)).wait(810, 900, "b", event.WaitCall, "fsync", until(5000))
+		}, "sleep nanosleep 1-500\nlock flock/l 601-700\nsystem call fsync 810-900"},
+		"a system call of which it is known what it asked for is no wait": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").ask(2, 9, "b", "RTM_NEWLINK").wait(2, 9, "b", event.WaitCall, "sendto").
+				wait(10, 19, "b", event.WaitCall, "sendto")
+		}, "system call sendto 10-19"},
+		"a subshell waits for who forked it": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).
+				wait(2, 9, "sub", event.WaitCall, "read")
+		}, "system call read 2-9"},
 		"nothing began before the program did": {
 			func(s *story) { s.plugin(5, "b", "ADD", "bridge").wait(-9, 9, "b", event.WaitCall, "read") },
 			"system call read 5-9",

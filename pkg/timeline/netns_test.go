@@ -37,14 +37,11 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			func(s *story) { setUp(s).tick(2000).connects(9000, "pod").connects(9001, "pod").tick(70_000) },
 			"never [eth0 50-9000]",
 		},
-		"a request in the namespace shows whose it is, too": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).
-					ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").
-					tick(2000)
-			},
-			"at 70 []",
-		},
+		"a request in the namespace shows whose it is, too": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).
+				ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").
+				tick(2000)
+		}, "at 70 []"},
 		"later than a minute nobody wants to know": {
 			func(s *story) { setUp(s).tick(2000).connects(60_051, "pod") },
 			"never []",
@@ -53,45 +50,30 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			func(s *story) { setUp(s).connects(70, "host").tick(2000).connects(9000, "host") },
 			"never []",
 		},
-		"nor is one that a plugin without a namespace enters": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
-			},
-			"never []",
-		},
-		"nor the one in which the first plugin of a call runs": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).command(1, "x", "b", "ip").enter(2, "x", "host").
-					exit(3, "x").exit(50, "b").connects(70, "host").tick(2000)
-			},
-			"never []",
-		},
-		"nor is what a plugin enters after four others": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
-				for _, key := range []string{"p1", "p2", "p3", "p4", "p5"} {
-					s.enter(1, "b", key)
-				}
-				s.exit(50, "b").connects(70, "p5").tick(2000)
-			},
-			"never []",
-		},
-		"but the fourth may be the pod's": {
-			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
-				for _, key := range []string{"p1", "p2", "p3", "p4"} {
-					s.enter(1, "b", key)
-				}
-				s.exit(50, "b").connects(70, "p4").tick(2000)
-			},
-			"at 70 []",
-		},
-		"nor is one in which something is torn down": {
-			func(s *story) {
-				s.plugin(0, "b", "DEL", "bridge", inNetNS("host")).enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
-			},
-			"never []",
-		},
+		"nor is one that a plugin without a namespace enters": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
+		}, "never []"},
+		"nor the one in which the first plugin of a call runs": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).command(1, "x", "b", "ip").enter(2, "x", "host").
+				exit(3, "x").exit(50, "b").connects(70, "host").tick(2000)
+		}, "never []"},
+		"nor is what a plugin enters after four others": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
+			for _, key := range []string{"p1", "p2", "p3", "p4", "p5"} {
+				s.enter(1, "b", key)
+			}
+			s.exit(50, "b").connects(70, "p5").tick(2000)
+		}, "never []"},
+		"but the fourth may be the pod's": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge", inNetNS("host"))
+			for _, key := range []string{"p1", "p2", "p3", "p4"} {
+				s.enter(1, "b", key)
+			}
+			s.exit(50, "b").connects(70, "p4").tick(2000)
+		}, "at 70 []"},
+		"nor is one in which something is torn down": {func(s *story) {
+			s.plugin(0, "b", "DEL", "bridge", inNetNS("host")).enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
+		}, "never []"},
 	}.each(t, looked, func(s *story) string {
 		got := "never"
 		for _, call := range s.closed[0].Calls {

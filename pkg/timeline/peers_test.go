@@ -81,13 +81,10 @@ func TestConnections(t *testing.T) {
 			func(s *story) { s.serve(1, "s1", 44, "agentd").dial(1, 2, "b", "s1", "").hangUp(9, "b", "s1") },
 			"unix /run/agent.sock 1-9 answered by agentd",
 		},
-		"a socket that is used again is another one": {
-			func(s *story) {
-				s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").
-					hangUp(19, "b", "s1")
-			},
-			"unix /run/agent.sock 1-9 listens systemd\nunix /run/agent.sock 11-19 answered by agentd",
-		},
+		"a socket that is used again is another one": {func(s *story) {
+			s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").
+				hangUp(19, "b", "s1")
+		}, "unix /run/agent.sock 1-9 listens systemd\nunix /run/agent.sock 11-19 answered by agentd"},
 	}.each(t, bridging, func(s *story) string {
 		s.exit(50, "b").tick(2000).over()
 		return lines(s.inside("bridge"), saidOfConnection)
@@ -107,20 +104,14 @@ func saidOfDetection(d *model.Detection, when model.Interval) string {
 
 func TestDuplicateAddressDetection(t *testing.T) {
 	stories{
-		"from the request for the address until it may be used": {
-			func(s *story) {
-				s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).
-					ask(1, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
-					duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressReady)
-			},
-			"fd00::5 on eth0: ready 1-40",
-		},
-		"from when it was seen, where somebody else asked": {
-			func(s *story) {
-				s.duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressDuplicate)
-			},
-			"fd00::5 on : duplicate 5-40",
-		},
+		"from the request for the address until it may be used": {func(s *story) {
+			s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).
+				ask(1, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+				duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressReady)
+		}, "fd00::5 on eth0: ready 1-40"},
+		"from when it was seen, where somebody else asked": {func(s *story) {
+			s.duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressDuplicate)
+		}, "fd00::5 on : duplicate 5-40"},
 		"until the plugin is over, where that comes first": {
 			func(s *story) { s.duplicate(5, "b", event.AddressTentative) },
 			"fd00::5 on : tentative 5-50",

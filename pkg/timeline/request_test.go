@@ -31,27 +31,18 @@ func saidOfRequest(r *model.Request, when model.Interval) string {
 
 func TestRequests(t *testing.T) {
 	stories{
-		"changes are kept, queries if they take long": {
-			func(s *story) {
-				s.ask(1, 1, "b", "RTM_GETLINK").ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE")
-			},
-			"RTM_NEWLINK 2-2\nRTM_GETRULE 3-9",
-		},
-		"an answer finds its request, told before it or after": {
-			func(s *story) {
-				s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1)).ask(2, 2, "b", "RTM_NEWROUTE", sequence(2)).
-					answer(3, "b", 1, "EBUSY", "Device is in use").answer(4, "b", 3, "EINVAL", "").
-					ask(4, 4, "b", "RTM_NEWADDR", sequence(3))
-			},
-			"RTM_NEWLINK 1-1: EBUSY Device is in use\nRTM_NEWROUTE 2-2\nRTM_NEWADDR 4-4: EINVAL",
-		},
-		"an answer to one of many messages finds the kind it belongs to": {
-			func(s *story) {
-				s.ask(1, 1, "b", "NFT_MSG_NEWRULE", sequence(10), times(9)).ask(1, 1, "b", "NFT_MSG_NEWCHAIN", sequence(20)).
-					answer(2, "b", 15, "EINVAL", "")
-			},
-			"NFT_MSG_NEWRULE 1-1: EINVAL\nNFT_MSG_NEWCHAIN 1-1",
-		},
+		"changes are kept, queries if they take long": {func(s *story) {
+			s.ask(1, 1, "b", "RTM_GETLINK").ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE")
+		}, "RTM_NEWLINK 2-2\nRTM_GETRULE 3-9"},
+		"an answer finds its request, told before it or after": {func(s *story) {
+			s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1)).ask(2, 2, "b", "RTM_NEWROUTE", sequence(2)).
+				answer(3, "b", 1, "EBUSY", "Device is in use").answer(4, "b", 3, "EINVAL", "").
+				ask(4, 4, "b", "RTM_NEWADDR", sequence(3))
+		}, "RTM_NEWLINK 1-1: EBUSY Device is in use\nRTM_NEWROUTE 2-2\nRTM_NEWADDR 4-4: EINVAL"},
+		"an answer to one of many messages finds the kind it belongs to": {func(s *story) {
+			s.ask(1, 1, "b", "NFT_MSG_NEWRULE", sequence(10), times(9)).ask(1, 1, "b", "NFT_MSG_NEWCHAIN", sequence(20)).
+				answer(2, "b", 15, "EINVAL", "")
+		}, "NFT_MSG_NEWRULE 1-1: EINVAL\nNFT_MSG_NEWCHAIN 1-1"},
 		"what only tries whether something is there does not fail": {
 			func(s *story) {
 				s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1), exclusive).answer(1, "b", 1, "EEXIST", "").
@@ -61,34 +52,25 @@ func TestRequests(t *testing.T) {
 			},
 			"RTM_NEWLINK 1-1: EEXIST (no error)\nRTM_DELROUTE 2-2: ESRCH (no error)\nRTM_NEWADDR 3-3: EEXIST\nRTM_NEWROUTE 4-4: ENODEV",
 		},
-		"an interface is known by its name as soon as that was said once": {
-			func(s *story) {
-				s.ask(1, 1, "b", "RTM_NEWADDR", about(7, ""), address("10.22.0.5/16")).
-					ask(2, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
-					ask(3, 3, "b", "RTM_NEWLINK", about(9, "cni0")).
-					ask(4, 4, "b", "RTM_NEWLINK", about(8, ""), func(r *event.Request) { r.Interface.Master = 9 })
-			},
-			"RTM_NEWADDR 1-1 on eth0\nRTM_NEWLINK 2-2 on eth0\nRTM_NEWLINK 3-3 on cni0\nRTM_NEWLINK 4-4 under cni0",
-		},
-		"a query that is not kept tells it, too": {
-			func(s *story) {
-				s.ask(1, 1, "b", "RTM_GETLINK", about(7, "eth0")).ask(2, 2, "b", "RTM_NEWADDR", about(7, ""))
-			},
-			"RTM_NEWADDR 2-2 on eth0",
-		},
+		"an interface is known by its name as soon as that was said once": {func(s *story) {
+			s.ask(1, 1, "b", "RTM_NEWADDR", about(7, ""), address("10.22.0.5/16")).
+				ask(2, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+				ask(3, 3, "b", "RTM_NEWLINK", about(9, "cni0")).
+				ask(4, 4, "b", "RTM_NEWLINK", about(8, ""), func(r *event.Request) { r.Interface.Master = 9 })
+		}, "RTM_NEWADDR 1-1 on eth0\nRTM_NEWLINK 2-2 on eth0\nRTM_NEWLINK 3-3 on cni0\nRTM_NEWLINK 4-4 under cni0"},
+		"a query that is not kept tells it, too": {func(s *story) {
+			s.ask(1, 1, "b", "RTM_GETLINK", about(7, "eth0")).ask(2, 2, "b", "RTM_NEWADDR", about(7, ""))
+		}, "RTM_NEWADDR 2-2 on eth0"},
 		"lo is the first everywhere": {
 			func(s *story) { s.ask(1, 1, "b", "RTM_NEWLINK", about(1, "")) },
 			"RTM_NEWLINK 1-1 on lo",
 		},
-		"and keeps it where it is moved to": {
-			func(s *story) {
-				pod := event.Namespace{Key: "pod"}
-				s.ask(1, 1, "b", "RTM_NEWLINK", about(7, "veth1"), func(r *event.Request) { r.Interface.NetNS = pod }).
-					ask(2, 2, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS = pod }).
-					ask(3, 3, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS.Key = "other" })
-			},
-			"RTM_NEWLINK 1-1 on veth1\nRTM_NEWADDR 2-2 on veth1\nRTM_NEWADDR 3-3",
-		},
+		"and keeps it where it is moved to": {func(s *story) {
+			pod := event.Namespace{Key: "pod"}
+			s.ask(1, 1, "b", "RTM_NEWLINK", about(7, "veth1"), func(r *event.Request) { r.Interface.NetNS = pod }).
+				ask(2, 2, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS = pod }).
+				ask(3, 3, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS.Key = "other" })
+		}, "RTM_NEWLINK 1-1 on veth1\nRTM_NEWADDR 2-2 on veth1\nRTM_NEWADDR 3-3"},
 	}.each(t, bridging, func(s *story) string {
 		return lines(s.exit(50, "b").tick(2000).inside("bridge"), saidOfRequest)
 	})

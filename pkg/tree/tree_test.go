@@ -115,118 +115,66 @@ func TestStories(t *testing.T) {
 		roles string // of the last steps
 		want  string
 	}{
-		"a plugin, its delegate, and a command": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "HOST-LOCAL", "2").child("i", "b", "iptables", "none")
-			},
-			"root forked delegate forked command",
-			"run b: b i\n  run h: h\n",
-		},
-		"a helper beside the plugins inherits the input, or has none: a command": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("x", "b", "HELPER", "1").child("y", "b", "HELPER", event.NoStdin)
-			},
-			"root forked command forked command",
-			"run b: b x y\n",
-		},
+		"a plugin, its delegate, and a command": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "HOST-LOCAL", "2").child("i", "b", "iptables", "none")
+		}, "root forked delegate forked command", "run b: b i\n  run h: h\n"},
+		"a helper beside the plugins inherits the input, or has none: a command": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("x", "b", "HELPER", "1").child("y", "b", "HELPER", event.NoStdin)
+		}, "root forked command forked command", "run b: b x y\n"},
 		"where the input is unknown the folder decides": {
 			func(s *story) { s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "HOST-LOCAL", "") },
 			"root forked delegate",
 			"run b: b\n  run h: h\n",
 		},
-		"without the call in its environment nothing is a plugin": {
-			func(s *story) {
-				s.runs("x", "cd", "bridge", "1", root).runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "host-local", "2")
-			},
-			"unknown root forked command",
-			"run b: b h\n",
-		},
-		"a wrapper execs the real plugin with a here-document: the same run, which now reads that": {
-			func(s *story) {
-				s.runs("w", "cd", "WRAPPED", "1", root).runs("w", "cd", "REAL", "heredoc").
-					child("x", "w", "HELPER", "heredoc").child("h", "w", "HOST-LOCAL", "1")
-			},
-			"root image forked command forked delegate",
-			"run w: w x\n  run h: h\n",
-		},
+		"without the call in its environment nothing is a plugin": {func(s *story) {
+			s.runs("x", "cd", "bridge", "1", root).runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "host-local", "2")
+		}, "unknown root forked command", "run b: b h\n"},
+		"a wrapper execs the real plugin with a here-document: the same run, which now reads that": {func(s *story) {
+			s.runs("w", "cd", "WRAPPED", "1", root).runs("w", "cd", "REAL", "heredoc").
+				child("x", "w", "HELPER", "heredoc").child("h", "w", "HOST-LOCAL", "1")
+		}, "root image forked command forked delegate", "run w: w x\n  run h: h\n"},
 		"a wrapper forks the real plugin with a here-document: a delegate": {
 			func(s *story) { s.runs("w", "cd", "WRAPPED", "1", root).child("r", "w", "REAL", "heredoc") },
 			"root forked delegate",
 			"run w: w\n  run r: r\n",
 		},
-		"a delegate that is a wrapper, and has a delegate": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("w", "b", "IPAM", "2").runs("w", "b", "REAL", "heredoc").
-					child("d", "w", "STATIC", "3")
-			},
-			"root forked delegate image forked delegate",
-			"run b: b\n  run w: w\n    run d: d\n",
-		},
-		"a subshell belongs to the run, and a delegate that it becomes is one": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).fork("s", "b").fork("t", "s").runs("t", "s", "STATIC", "2")
-			},
-			"root forked forked delegate",
-			"run b: b s\n  run t: t\n",
-		},
-		"a command becomes a delegate": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("n", "b", "nsenter", "1").runs("n", "b", "STATIC", "2")
-			},
-			"root forked command delegate",
-			"run b: b\n  run n: n\n",
-		},
-		"a fork was lost": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).runs("h", "b", "STATIC", "2").runs("i", "b", "ip", "none")
-			},
-			"root delegate command",
-			"run b: b i\n  run h: h\n",
-		},
-		"what goes on when the leader is gone still belongs to the run": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("h").
-					exit("b").child("e", "d", "sh", "none")
-			},
-			"root forked delegate forked command exited exited forked command",
-			"run b: \n  run h: d e\n",
-		},
-		"nothing is left of a run when the last of it has exited": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("b").
-					exit("h").exit("d").exit("d")
-			},
-			"exited exited exited unknown",
-			"",
-		},
+		"a delegate that is a wrapper, and has a delegate": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("w", "b", "IPAM", "2").runs("w", "b", "REAL", "heredoc").
+				child("d", "w", "STATIC", "3")
+		}, "root forked delegate image forked delegate", "run b: b\n  run w: w\n    run d: d\n"},
+		"a subshell belongs to the run, and a delegate that it becomes is one": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).fork("s", "b").fork("t", "s").runs("t", "s", "STATIC", "2")
+		}, "root forked forked delegate", "run b: b s\n  run t: t\n"},
+		"a command becomes a delegate": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("n", "b", "nsenter", "1").runs("n", "b", "STATIC", "2")
+		}, "root forked command delegate", "run b: b\n  run n: n\n"},
+		"a fork was lost": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).runs("h", "b", "STATIC", "2").runs("i", "b", "ip", "none")
+		}, "root delegate command", "run b: b i\n  run h: h\n"},
+		"what goes on when the leader is gone still belongs to the run": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("h").
+				exit("b").child("e", "d", "sh", "none")
+		}, "root forked delegate forked command exited exited forked command", "run b: \n  run h: d e\n"},
+		"nothing is left of a run when the last of it has exited": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("b").
+				exit("h").exit("d").exit("d")
+		}, "exited exited exited unknown", ""},
 		"strangers are nobody's": {
 			func(s *story) { s.fork("y", "x").runs("y", "x", "BRIDGE", "1").exit("y") },
 			"unknown unknown unknown",
 			"",
 		},
-		"an agent, what it starts, and an agent that it calls in its turn": {
-			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).serve("a", 1).child("i", "a", "ipset", "none").serve("db", 2).fork("w", "db")
-			},
-			"root forked work forked",
-			"agent a, depth 1: a i\nrun b: b\nagent db, depth 2: db w\n",
-		},
-		"an agent starts a plugin: a run of its own, below the agent, which plugins may be inside of": {
-			func(s *story) {
-				s.runs("b", "cd", "SHIM", "1", root).serve("a", 1).
-					child("p", "a", "BRIDGE", "2", byAgent).child("h", "p", "HOST-LOCAL", "3")
-			},
-			"root forked root forked delegate",
-			"agent a, depth 1: a\nrun b: b\nrun p by a: p\n  run h: h\n",
-		},
-		"so it is by way of a helper, and where the fork was lost": {
-			func(s *story) {
-				s.serve("a", 1).child("s", "a", "sh", "none").child("p", "s", "BRIDGE", "2", byAgent).
-					runs("q", "a", "BRIDGE", "3", byAgent)
-			},
-			"forked work forked root root",
-			"agent a, depth 1: a s\nrun p by a: p\nrun q by a: q\n",
-		},
+		"an agent, what it starts, and an agent that it calls in its turn": {func(s *story) {
+			s.runs("b", "cd", "BRIDGE", "1", root).serve("a", 1).child("i", "a", "ipset", "none").serve("db", 2).fork("w", "db")
+		}, "root forked work forked", "agent a, depth 1: a i\nrun b: b\nagent db, depth 2: db w\n"},
+		"an agent starts a plugin: a run of its own, below the agent, which plugins may be inside of": {func(s *story) {
+			s.runs("b", "cd", "SHIM", "1", root).serve("a", 1).
+				child("p", "a", "BRIDGE", "2", byAgent).child("h", "p", "HOST-LOCAL", "3")
+		}, "root forked root forked delegate", "agent a, depth 1: a\nrun b: b\nrun p by a: p\n  run h: h\n"},
+		"so it is by way of a helper, and where the fork was lost": {func(s *story) {
+			s.serve("a", 1).child("s", "a", "sh", "none").child("p", "s", "BRIDGE", "2", byAgent).
+				runs("q", "a", "BRIDGE", "3", byAgent)
+		}, "forked work forked root root", "agent a, depth 1: a s\nrun p by a: p\nrun q by a: q\n"},
 		"an agent's program in CNI_PATH that the source does not believe is its work": {
 			func(s *story) { s.serve("a", 1).child("p", "a", "BRIDGE", "2") },
 			"forked work",
@@ -247,22 +195,14 @@ func TestStories(t *testing.T) {
 			"",
 			"agent a, depth 1: a\n",
 		},
-		"an agent ends: what works for a call is followed on, the rest is not": {
-			func(s *story) {
-				s.serve("a", 1).fork("w", "a").fork("idle", "a")
-				s.Assign(s.Get("w"))
-				s.fork("v", "w").exit("a").fork("u", "w").fork("x", "idle")
-			},
-			"forked exited forked unknown",
-			"agent a, depth 1: u! v! w!\n",
-		},
-		"runs that an agent started outlive it": {
-			func(s *story) {
-				s.serve("a", 1).runs("p", "a", "BRIDGE", "2", byAgent).exit("a").child("i", "p", "ip", "none")
-			},
-			"root exited forked command",
-			"run p by a: i p\n",
-		},
+		"an agent ends: what works for a call is followed on, the rest is not": {func(s *story) {
+			s.serve("a", 1).fork("w", "a").fork("idle", "a")
+			s.Assign(s.Get("w"))
+			s.fork("v", "w").exit("a").fork("u", "w").fork("x", "idle")
+		}, "forked exited forked unknown", "agent a, depth 1: u! v! w!\n"},
+		"runs that an agent started outlive it": {func(s *story) {
+			s.serve("a", 1).runs("p", "a", "BRIDGE", "2", byAgent).exit("a").child("i", "p", "ip", "none")
+		}, "root exited forked command", "run p by a: i p\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &story{Tree: New(16)}
