@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,41 @@ func TestAQuotedPathIsNoStep(t *testing.T) {
 		remedy := "fix the agent's path " + text.Shell(path) + "; retry"
 		if got := text.Steps("", remedy); strings.Count(got, "→") != 2 || !strings.HasSuffix(got, "\n→ retry\n") {
 			t.Errorf("%q: %q", remedy, got)
+		}
+	}
+}
+
+func TestNamesAreFew(t *testing.T) {
+	var n text.Names
+	for in, want := range map[string]string{
+		"iptables":   "iptables",
+		"":           "other",
+		`\x1b[31m`:   "other", // already escaped
+		"two words":  "two words",
+		"a\x00b":     "other",
+		"bad\xffone": "other",
+	} {
+		harness.Equal(t, n.Limit(in, "other"), want, in)
+	}
+	for i := range 10 * text.NamesMax {
+		n.Limit(fmt.Sprint("tool-", i), "other")
+	}
+	harness.Equal(t, n.Limit("late", "other"), "other", "one too many is called")
+	harness.Equal(t, n.Limit("iptables", "other"), "iptables", "one of the first is called")
+}
+
+func TestDuration(t *testing.T) {
+	const day = 24 * time.Hour
+	for s, want := range map[string]time.Duration{
+		"90m": 90 * time.Minute, "1d": day, "2w": 14 * day, "1w2d3h": 9*day + 3*time.Hour, "0": 0, "-1h": -time.Hour,
+	} {
+		if got, err := text.Duration(s); err != nil || got != want {
+			t.Errorf("%s: %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "1y", "d", "1d-1h", "1", "1.5d", "99999999w"} {
+		if got, err := text.Duration(s); err == nil {
+			t.Errorf("%q: %v", s, got)
 		}
 	}
 }

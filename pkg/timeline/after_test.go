@@ -29,7 +29,7 @@ func (s *story) afterwards() string {
 }
 
 func TestWorkBehindAnADD(t *testing.T) {
-	c1 := mentioning("c1")
+	c1 := mentions("c1")
 	add := func(s *story) *story { return s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a") }
 	stories{
 		"for a setup that is over": {
@@ -54,7 +54,7 @@ func TestWorkBehindAnADD(t *testing.T) {
 			"",
 		},
 		"with two names, too": {func(s *story) {
-			add(s).tick(2000).image(3000, "p", "agent", "powershell", mentioning("c1", "c2")).exit(5000, "p")
+			add(s).tick(2000).image(3000, "p", "agent", "powershell", mentions("c1", "c2")).exit(5000, "p")
 		}, ""},
 		"a minute later nobody wants to know": {
 			func(s *story) { add(s).tick(2000).image(60_101, "p", "agent", "powershell", c1).exit(60_200, "p") },
@@ -106,7 +106,7 @@ func TestCommandsBelowUnfinishedWork(t *testing.T) {
 		"when the program exits":   {func(s *story) { s.exit(5000, "p") }, "netsh 4000-5000 (unfinished)"},
 	}.each(t, func(t *testing.T) *story {
 		return tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).
-			image(3000, "p", "agent", "cmd", mentioning("c1")).command(4000, "q", "p", "netsh")
+			image(3000, "p", "agent", "cmd", mentions("c1")).command(4000, "q", "p", "netsh")
 	}, func(s *story) string {
 		after := s.line.Pods().Afters()
 		if len(after) != 1 {
@@ -132,7 +132,7 @@ func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
-			s.image(3000, "p", "agent", "powershell", mentioning("c1")).at(3100, body).exit(5000, "p")
+			s.image(3000, "p", "agent", "powershell", mentions("c1")).at(3100, body).exit(5000, "p")
 			harness.Equal(t, s.afterwards(), "c1 after 100: powershell 3000-5000 by agent")
 		})
 	}
@@ -143,7 +143,7 @@ func TestWorkBehindAnADDIsBounded(t *testing.T) {
 	const more = 5
 	for i := range 16 + more {
 		p := fmt.Sprint("p", i)
-		s.image(3000, p, "agent", "powershell", mentioning("c1")).exit(3001, p)
+		s.image(3000, p, "agent", "powershell", mentions("c1")).exit(3001, p)
 	}
 	if n := len(s.line.Pods().Afters()); n != 16 || s.line.Stats().AfterDropped != more {
 		t.Errorf("%d kept, %d dropped", n, s.line.Stats().AfterDropped)
@@ -155,4 +155,42 @@ func TestWorkBehindAnADDIsBounded(t *testing.T) {
 	if n := held(s.line.pods, "afters", "known"); n > s.line.options.Operations {
 		t.Errorf("%d setups are remembered", n)
 	}
+}
+
+func TestTheNetworkIsNotReady(t *testing.T) {
+	pods := event.Network{
+		Name: "pods", File: "10-pods.conflist",
+		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}},
+	}
+	s := tell(t)
+	s.at(5, &event.Readiness{Ready: true})
+	harness.Equal(t, len(s.line.Pods().Outages()), 0, "outages before there was one")
+	none := &event.Readiness{
+		Reason: "cni plugin not initialized", Lacks: event.LackConfiguration,
+		Missing: "nobody wrote a network",
+	}
+	s.at(10, none).at(15, none).at(20, &event.Networks{Networks: []event.Network{pods, {Name: "tenant", File: "20-vlan.conf"}}})
+	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
+		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,
+	}).at(35, &event.Readiness{Reason: "STATUS says no"})
+	harness.Equal(t, len(s.line.Pods().Outages()), 0, "outages before the first has ended")
+	s.at(40, &event.Readiness{Ready: true})
+	over := s.line.Pods().Outages()
+	if len(over) != 1 || len(s.line.Pods().Outages()) != 0 {
+		t.Fatalf("%d outages", len(over))
+	}
+	o := over[0]
+	got := fmt.Sprint(o.Start/ms, "-", o.End/ms)
+	for _, said := range append(o.Reasons, o.Folder...) {
+		got += fmt.Sprintf("; %d %s", said.At/ms, said.Text)
+	}
+	for _, lack := range o.Lacks {
+		got += fmt.Sprintf("; %d %s %s", lack.At/ms, lack.What, lack.Text)
+	}
+	if !o.Overdue {
+		t.Error("that it took too long is forgotten")
+	}
+	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap); 20-vlan.conf (tenant:)" +
+		"; 10 cni_configuration nobody wrote a network; 30 cni_status the agent says no"
+	harness.Equal(t, got, want)
 }

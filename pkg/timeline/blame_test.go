@@ -13,13 +13,9 @@ func owns(pod string) func(*event.Exec) {
 	return func(e *event.Exec) { e.Call.Pod = event.Pod{Namespace: "shop", Name: pod} }
 }
 
-func under(parent string) func(*event.Exec) {
-	return func(e *event.Exec) { e.Call.Trace.Parent = parent }
-}
-
 // Of a wait, the holder's run and call are known.
 func TestWhoIsToBlame(t *testing.T) {
-	const path, other = "/run/lock", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	const path = "/run/lock"
 	stories{
 		"a run of another pod that has a lock on a file": {func(s *story) {
 			s.plugin(5, "a", "ADD", "ipam", container("c2"), owns("web-1")).wait(10, 10, "a", event.WaitLock, path).
@@ -61,7 +57,7 @@ func TestWhoIsToBlame(t *testing.T) {
 		}, "nobody"},
 		"nor one of which it is not known yet what is above it": {func(s *story) {
 			s.line.options.Wait = time.Second
-			s.plugin(5, "a", "ADD", "bridge", container("c2")).plugin(20, "b", "ADD", "bridge", under(other)).
+			s.plugin(5, "a", "ADD", "bridge", container("c2")).plugin(20, "b", "ADD", "bridge", environment(sampledContext)).
 				wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).exit(101, "b").
 				at(102, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(110)
 		}, "nobody"},

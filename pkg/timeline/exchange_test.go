@@ -341,12 +341,7 @@ func TestAWaitThatGoesOnForTheNextCaller(t *testing.T) {
 func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").
-		plugin(71, "b3", "ADD", "net", func(e *event.Exec) {
-			e.Call = &event.Call{
-				Command: "ADD", ContainerID: "c3",
-				IfName: "eth0",
-			}
-		}).calls(72, "b3", "s3").
+		plugin(71, "b3", "ADD", "net", container("c3")).calls(72, "b3", "s3").
 		exit(80, "b3").exit(90, "b").exit(91, "b2").tick(30000).end()
 	got := map[string]string{}
 	for _, op := range s.closed {

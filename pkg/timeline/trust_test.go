@@ -93,7 +93,7 @@ func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 	for _, caller := range []event.Caller{event.CallerRuntime, event.CallerHost} {
 		s := tell(t)
 		s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
-			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), func(e *event.Exec) { e.Parent = "multusd" }).
+			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), by("multusd")).
 			exit(10, "d").
 			exit(20, "m").tick(3000)
 		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 1 ||

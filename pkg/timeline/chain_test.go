@@ -10,6 +10,102 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
+func configured(process, network string) *event.Configuration {
+	return &event.Configuration{Process: event.Process(process), Network: network, CNIVersion: "1.0.0"}
+}
+
+func TestTheConfigurationNamesTheNetwork(t *testing.T) {
+	two := &event.Networks{Networks: []event.Network{
+		{Name: "first", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}},
+		{Name: "second", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "firewall"}}},
+	}}
+	stories{
+		"where the environment leaves two": {func(s *story) {
+			s.at(0, two).plugin(1, "b", "ADD", "bridge").at(2, configured("b", "second")).exit(8, "b", 1).tick(2000)
+		}, `setup c1 1-8: settled
+  ADD eth0 1-8 network second never run: firewall: bridge ADD 1-8 (exit 1)`},
+		"where no file has it": {func(s *story) {
+			s.at(0, two).plugin(1, "b", "ADD", "bridge").at(2, configured("b", "mine")).exit(8, "b", 1).tick(2000)
+		}, `setup c1 1-8: settled
+  ADD eth0 1-8 network mine: bridge ADD 1-8 (exit 1)`},
+		"also if a child reads it for the plugin; a delegate's is its own": {func(s *story) {
+			s.at(0, two).plugin(1, "b", "ADD", "bridge").command(2, "c", "b", "cat").at(3, configured("c", "first")).
+				exit(4, "c").
+				command(5, "hl", "b", "host-local", delegate).at(6, configured("hl", "other")).exit(7, "hl").exit(8, "b", 1).
+				tick(2000)
+		}, `setup c1 1-8: settled
+  ADD eth0 1-8 network first never run: portmap: bridge ADD 1-8 (exit 1) [cat 2-4, host-local ADD 5-7]`},
+	}.each(t, looked, func(s *story) string { return draw(s.closed) })
+}
+
+func TestWhatIsSeenOfACallIsSaid(t *testing.T) {
+	s := tell(t).plugin(0, "a", "ADD", "bridge").exit(1, "a").plugin(2, "b", "ADD", "bridge", container("c2")).
+		at(3, &event.Detail{On: true}).plugin(4, "c", "ADD", "bridge", container("c3")).exit(5, "b").exit(5, "c").
+		at(6, &event.Detail{}).plugin(7, "d", "ADD", "bridge", container("c4")).exit(8, "d").tick(3000)
+	for i, want := range []bool{false, true, true, false} {
+		harness.Equal(t, s.closed[i].Calls[0].Seen, want, "operation", i, "is seen")
+	}
+}
+
+func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
+	known := &event.Networks{Networks: []event.Network{{
+		Name:    "pods",
+		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}},
+	}}}
+	stories{
+		"ADD": {func(s *story) {
+			s.plugin(10, "a", "ADD", "bridge").exit(20, "a").plugin(21, "b", "ADD", "portmap").exit(30, "b")
+		}, "bridge"},
+		"DEL": {func(s *story) {
+			s.plugin(10, "a", "DEL", "portmap").exit(20, "a").plugin(21, "b", "DEL", "bridge").exit(30, "b")
+		}, "bridge"},
+		"a DEL that ended early": {func(s *story) {
+			s.at(0, known).plugin(10, "a", "DEL", "portmap").exit(20, "a", 1)
+		}, "bridge"},
+		"a DEL that ended early, of an unknown network": {func(s *story) {
+			s.plugin(10, "a", "DEL", "portmap").
+				exit(20, "a", 1)
+		}, "portmap"},
+		"what an agent runs meanwhile counts for nothing": {func(s *story) {
+			s.plugin(10, "a", "DEL", "multus-shim").plugin(12, "b", "DEL", "bridge", by("agent")).exit(20, "b").exit(25, "a")
+		}, "multus-shim"},
+	}.each(t, tell, func(s *story) string { return s.end().closed[0].Calls[0].Main() })
+}
+
+func stdin(is string) func(*event.Exec) { return func(e *event.Exec) { e.Stdin = is } }
+
+// A run's process stays that run, whatever it execs and reads: a wrapper may pass the real plugin another
+// configuration. Its forks may be delegated plugins.
+func TestWrappers(t *testing.T) {
+	stories{
+		"with nothing to read, or what is unknown": {func(s *story) {
+			s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin(event.NoStdin)).exit(6, "b").
+				plugin(10, "p", "ADD", "wrapper2").image(12, "p", "cd", "real2", delegate, stdin("")).exit(16, "p").tick(2000)
+		}, `setup c1 0-16: settled
+  ADD eth0 0-16: wrapped ADD 0-6 [real 2-6], wrapper2 ADD 10-16 [real2 12-16]`},
+		"twice, with another one each time": {func(s *story) {
+			s.plugin(0, "b", "ADD", "outer").image(1, "b", "cd", "inner", delegate, stdin("one")).
+				image(2, "b", "cd", "real", delegate, stdin("two")).
+				exit(6, "b", 1).tick(2000)
+		}, `setup c1 0-6: settled
+  ADD eth0 0-6: outer ADD 0-6 (exit 1) [inner 1-2 (replaced), real 2-6 (exit 1)]`},
+		"a delegate that is itself a wrapper": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").command(1, "w", "b", "ipam-wrapper", delegate).
+				image(2, "w", "b", "host-local", delegate, stdin("heredoc")).command(3, "x", "w", "flock").exit(4, "x").
+				exit(5, "w").exit(6, "b").tick(2000)
+		}, `setup c1 0-6: settled
+  ADD eth0 0-6: bridge ADD 0-6 [ipam-wrapper ADD 1-5 [host-local 2-5 [flock 3-4]]]`},
+		"a wrapper that an agent runs": {func(s *story) {
+			s.plugin(0, "s", "ADD", "shim").plugin(1, "b", "ADD", "wrapped", by("agent")).
+				image(2, "b", "agent", "real", delegate, stdin("heredoc")).exit(5, "b").exit(6, "s").tick(2000)
+		}, `setup c1 0-6: settled
+  ADD eth0 0-6: shim ADD 0-6 [wrapped ADD 1-5 [real 2-5]]`},
+	}.each(t, tell, func(s *story) string {
+		s.over()
+		return draw(s.closed)
+	})
+}
+
 // If a runtime removes a network at once, or before NRI reported the sandbox, the sandbox failed, although every plugin
 // succeeded.
 func TestANetworkThatIsUndone(t *testing.T) {
