@@ -60,7 +60,7 @@ func Connected(c model.Connected) *Verdict {
 	switch {
 	case in != nil:
 		says, remedy := Obstacle(*in)
-		v.Cause, v.Remedy = Cause(obstacleCause(in.Kind)), remedy
+		v.Cause, v.Remedy = Cause(cmp.Or(obstacleCauses[in.Kind], LatePolicy)), remedy
 		v.Certain = by.proves(in) && (by != nil || onlyOf(c, in))
 		all = slices.Concat([]string{says}, all, lost)
 	case by != nil:
@@ -119,20 +119,10 @@ func onlyOf(c model.Connected, o *event.Obstacle) bool {
 	return !slices.ContainsFunc(families(c), func(family string) bool { return !o.Stops(family) })
 }
 
-func obstacleCause(k event.ObstacleKind) LateCause {
-	switch k {
-	case event.ObstacleSwitch:
-		return LateForwarding
-	case event.ObstacleTable:
-		return LateTable
-	case event.ObstacleNeighbor, event.ObstacleReused:
-		return LateNeighbor
-	case event.ObstacleProxy:
-		return LateNoNeighbour
-	case event.ObstacleRoute, event.ObstacleFilter, event.ObstacleGone:
-		return LateGone
-	}
-	return LatePolicy
+var obstacleCauses = map[event.ObstacleKind]LateCause{
+	event.ObstacleSwitch: LateForwarding, event.ObstacleTable: LateTable, event.ObstacleProxy: LateNoNeighbour,
+	event.ObstacleNeighbor: LateNeighbor, event.ObstacleReused: LateNeighbor,
+	event.ObstacleRoute: LateGone, event.ObstacleFilter: LateGone, event.ObstacleGone: LateGone,
 }
 
 func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
