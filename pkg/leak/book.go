@@ -21,7 +21,7 @@ type Book struct {
 
 // Added records a finished ADD.
 func (b *Book) Added(a Attachment) {
-	b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
+	b.Deleted(a, "")
 	if len(b.held) >= Max {
 		b.held = slices.Delete(b.held, 0, 1)
 	}
@@ -34,10 +34,9 @@ func (b *Book) Deleted(a Attachment, failed string) {
 		b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
 		return
 	}
-	for i := range b.held {
-		if k := &b.held[i]; same(*k, a) {
-			k.Tried++
-			k.Says = failed
+	for i, k := range b.held {
+		if same(k, a) {
+			b.held[i].Tried, b.held[i].Says = k.Tried+1, failed
 		}
 	}
 }
@@ -51,8 +50,7 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	found, freed = without(now, b.leaked), without(b.leaked, now)
 	// An unobserved DEL removed these results.
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
-		leaks := slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
-		return !leaks && l.gone(a.ContainerID, a.Since, after)
+		return !among(now, a) && l.gone(a.ContainerID, a.Since, after)
 	})
 	b.looked = true
 	b.leaked, b.leases = now[:min(len(now), Max)], len(l.Leaked(after))
@@ -68,7 +66,7 @@ func (b *Book) Stuck(now []Attachment) (found []Attachment) {
 
 func without(all, known []Attachment) (rest []Attachment) {
 	for _, a := range all {
-		if !slices.ContainsFunc(known, func(k Attachment) bool { return same(k, a) }) {
+		if !among(known, a) {
 			rest = append(rest, a)
 		}
 	}

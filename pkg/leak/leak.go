@@ -74,18 +74,19 @@ func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Atta
 			continue
 		}
 		for _, s := range seen {
-			if same(a, s) {
-				a.Tried, a.Says, a.Pod = s.Tried, s.Says, orPod(a.Pod, s.Pod)
+			if !same(a, s) {
+				continue
+			}
+			if a.Tried, a.Says = s.Tried, s.Says; a.Pod.Name == "" {
+				a.Pod = s.Pod
 			}
 		}
 		leaked = append(leaked, a)
 	}
 	for _, s := range seen {
-		known := slices.ContainsFunc(l.Cached, func(a Attachment) bool { return same(a, s) })
-		if known || s.IfName == "lo" || !s.Failed && l.Complete || !l.gone(s.ContainerID, s.Since, after) {
-			continue
+		if l.gone(s.ContainerID, s.Since, after) && s.IfName != "lo" && (s.Failed || !l.Complete) && !among(l.Cached, s) {
+			leaked = append(leaked, s)
 		}
-		leaked = append(leaked, s)
 	}
 	slices.SortStableFunc(leaked, func(a, b Attachment) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ContainerID, b.ContainerID), cmp.Compare(a.IfName, b.IfName))
@@ -111,11 +112,8 @@ func same(a, b Attachment) bool {
 		(a.Network == b.Network || a.Network == "" || b.Network == "")
 }
 
-func orPod(a, b event.Pod) event.Pod {
-	if a.Name == "" {
-		return b
-	}
-	return a
+func among(all []Attachment, a Attachment) bool {
+	return slices.ContainsFunc(all, func(b Attachment) bool { return same(a, b) })
 }
 
 // name is the format of CNI container ids and networks (section 2; libcni's ValidateContainerID and
