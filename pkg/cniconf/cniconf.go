@@ -81,21 +81,18 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		}
 		if now := sum(problems); now != trouble {
 			trouble = now
-			s.tell(sink, problems, trouble)
+			for _, problem := range problems[min(1, len(problems)):] { // the first is the reason
+				s.log.Warn("cannot read CNI configuration", "error", problem)
+			}
+			sink(source.Now(&event.Degraded{
+				Feature: feature, Restored: trouble == "", Reason: cmp.Or(trouble, "all files can be read now"),
+			}))
 		}
 		w.Wait(ctx, s.pace.settle, s.pace.look, nil)
 		if ctx.Err() != nil {
 			return nil
 		}
 	}
-}
-
-func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
-	for _, problem := range problems[min(1, len(problems)):] { // the first is the reason
-		s.log.Warn("cannot read CNI configuration", "error", problem)
-	}
-	restored := trouble == ""
-	sink(source.Now(&event.Degraded{Feature: feature, Restored: restored, Reason: cmp.Or(trouble, "all files can be read now")}))
 }
 
 func sum(problems []error) string {

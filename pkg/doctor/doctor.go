@@ -46,7 +46,7 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	return report
 }
 
-func within(ctx context.Context, o Options, look func(context.Context, Options) *fact.Facts) *fact.Facts {
+func within[T any](ctx context.Context, o Options, look func(context.Context, Options) T) T {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -59,23 +59,20 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string, loopbac
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs, f.CRI.Value.NeedsLoopback
 }
 
-// Want is what Look looks for.
-type Want = gather.Want
-
 const lookWithin = 250 * time.Millisecond
 
-// Look finds what a failed call needed, or what drops packets: of single pods by sandbox, of all pods under "".
-func Look(ctx context.Context, o Options, w Want) (*event.Found, map[string][]event.Obstacle) {
-	o = withDefaults(o)
-	if w.Kind != "" {
-		o.Patience = lookWithin
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
-	defer cancel()
-	if w.Kind != "" {
-		return gather.Found(ctx, o, w.Want), nil
-	}
-	f := gather.InTheWay(ctx, o, w)
+// Needed finds what a failed call needed.
+func Needed(ctx context.Context, o Options, w event.Want) *event.Found {
+	o.Patience = lookWithin
+	return within(ctx, o, func(ctx context.Context, o Options) *event.Found { return gather.Found(ctx, o, w) })
+}
+
+// Want is what InTheWay looks for.
+type Want = gather.Want
+
+// InTheWay finds what drops packets: of single pods by sandbox, of all pods under "".
+func InTheWay(ctx context.Context, o Options, w Want) map[string][]event.Obstacle {
+	f := within(ctx, o, func(ctx context.Context, o Options) *fact.Facts { return gather.InTheWay(ctx, o, w) })
 	found := map[string][]event.Obstacle{}
 	if w.Node {
 		found[""] = obstacles(f)
@@ -83,7 +80,7 @@ func Look(ctx context.Context, o Options, w Want) (*event.Found, map[string][]ev
 	for _, g := range f.Gone.Value {
 		found[g.ContainerID] = g.Obstacles[:1] // thousands do not fit a recording's line
 	}
-	return nil, found
+	return found
 }
 
 // Programs finds programs that cannot be started.

@@ -120,7 +120,7 @@ func TestALookHasOneThingOfAPod(t *testing.T) {
 		set = append(set, fmt.Sprint("chain CNI-", i))
 	}
 	none := func(context.Context) ([]fact.Chain, error) { return nil, nil }
-	_, found := Look(t.Context(), Options{Address: "/run/none", ConfDir: t.TempDir(), Chains: none}, Want{
+	found := InTheWay(t.Context(), Options{Address: "/run/none", ConfDir: t.TempDir(), Chains: none}, Want{
 		Sandboxes: []string{"a", "b"}, Held: []leak.Attachment{{ContainerID: "a", Set: set}},
 	})
 	harness.DeepEqual(t, found, map[string][]event.Obstacle{"a": {event.Gone("chain CNI-0")}})

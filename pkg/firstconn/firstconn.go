@@ -2,6 +2,7 @@
 package firstconn
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -110,12 +111,10 @@ func (noDrops) Seen(event.Namespace) []event.Drop       { return nil }
 func (noDrops) Forget(event.Namespace)                  {}
 
 func (s *Source) drops() source.Drops {
-	if s.node.Drops != nil {
-		if d := s.node.Drops(); d != nil {
-			return d
-		}
+	if s.node.Drops == nil {
+		return noDrops{}
 	}
-	return noDrops{}
+	return cmp.Or(s.node.Drops(), source.Drops(noDrops{}))
 }
 
 // Connected ends it.

@@ -171,13 +171,9 @@ func (n *observer) firstsOf(l *life, o config.Options) *firstconn.Source {
 		Tries: firstconn.Tries, Drops: n.probe.Drops, Residents: residents,
 		InTheWay: func(ctx context.Context, sandboxes []string, node bool) map[string][]event.Obstacle {
 			want := doctor.Want{Sandboxes: sandboxes, Node: node, Held: n.held(), Residents: residents}
-			_, found := doctor.Look(ctx, ask, want)
-			return found
+			return doctor.InTheWay(ctx, ask, want)
 		},
-		Found: func(ctx context.Context, w event.Want) *event.Found {
-			found, _ := doctor.Look(ctx, ask, doctor.Want{Want: w})
-			return found
-		},
+		Found: func(ctx context.Context, w event.Want) *event.Found { return doctor.Needed(ctx, ask, w) },
 	}, o.Slow.FirstConnection, o.Limits.Operations)
 }
 

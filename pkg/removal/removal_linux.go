@@ -60,9 +60,9 @@ func (l *look) process(pid int) {
 		return
 	}
 	args, _ := l.memory.Arguments(pid)
-	of, is := l.sandboxIn(args)
+	of := l.sandboxIn(args)
 	switch {
-	case !is:
+	case of == nil:
 	case ofShim && !slices.Contains(args, "delete"):
 		l.shim(pid, of)
 	case verb(args) != "":
@@ -77,13 +77,13 @@ func sameMounts(a, b int) bool {
 	return err == nil && failed == nil && of == as
 }
 
-func (l *look) sandboxIn(args []string) (*event.Sandbox, bool) {
+func (l *look) sandboxIn(args []string) *event.Sandbox {
 	for _, a := range args {
-		if of, is := l.known[a]; is {
-			return of, true
+		if of := l.known[a]; of != nil {
+			return of
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (l *look) shim(pid int, of *event.Sandbox) {

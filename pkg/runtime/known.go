@@ -52,23 +52,15 @@ func in(name string, dirs ...string) (all []string) {
 }
 
 // Present returns runtimes whose sockets exist, by precedence. path maps the node's paths.
-func Present(path func(string) string) (all []Known) {
-	for _, k := range known() {
-		if there(path(k.Socket)) {
-			all = append(all, k)
-		}
-	}
-	return all
+func Present(path func(string) string) []Known {
+	return slices.DeleteFunc(known(), func(k Known) bool { return !there(path(k.Socket)) })
 }
 
 // Installed returns runtimes whose program exists, by precedence.
-func Installed(path func(string) string) (all []Known) {
-	for _, k := range known() {
-		if slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) }) {
-			all = append(all, k)
-		}
-	}
-	return all
+func Installed(path func(string) string) []Known {
+	return slices.DeleteFunc(known(), func(k Known) bool {
+		return !slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) })
+	})
 }
 
 // Sockets returns the known sockets.
@@ -90,8 +82,8 @@ func Find(address string) string {
 	if address != DefaultAddress {
 		return address
 	}
-	for _, k := range Present(func(p string) string { return p }) {
-		return k.Socket
+	if present := Present(func(p string) string { return p }); len(present) > 0 {
+		return present[0].Socket
 	}
 	return address
 }

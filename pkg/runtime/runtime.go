@@ -99,17 +99,16 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		switch {
-		case err != nil:
+		if err == nil {
+			failures = 0
+			learn(r)
+		} else {
 			failures++
 			s.options.Log.Debug("the container runtime does not answer", "error", said(err))
 			if failures == patience && !told {
 				missing = true
 				sink(source.Now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
 			}
-		default:
-			failures = 0
-			learn(r)
 		}
 		select {
 		case <-time.After(delay(s.options.Interval, failures, rand.Float64())):

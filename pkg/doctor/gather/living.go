@@ -67,9 +67,8 @@ const or = " or "
 // tablesOfPlugins has nftables' tables by the chains in them.
 var tablesOfPlugins = map[string]string{"hostports": "cni_hostport", "masq_checks": "cni_plugins_masquerade"}
 
-// Want is a look at the node: what a failed call needed, if Kind is set, else what drops packets of pods.
+// Want is a look at what drops packets of pods.
 type Want struct {
-	event.Want
 	// Node asks for what drops packets of all pods.
 	Node bool
 	// Things that ADDs set for Sandboxes may be gone. Held is what was seen of ADDs; libcni's cache says more.
