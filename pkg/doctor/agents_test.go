@@ -17,90 +17,45 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	cilium := fact.Asked{Network: "pods", Plugin: "cilium-cni", Kind: fact.AsksUnix, Address: "/var/run/cilium/cilium.sock"}
 	agent := fact.Container{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", Started: now, SandboxReady: true, Owner: "Cilium", LastLine: "waiting for 10.96.0.1", LineBefore: "fatal: 10.96.0.1"}
-	tests := map[string]struct {
-		agent  fact.Agent
-		change func(*fact.Facts)
-		level  Level // none if healthy
-		says   []string
-		not    string
-	}{
-		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
-		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
-		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
-		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network \"pods\" asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "this address is the default of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"}},
-		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Warning, says: []string{"wait: container cilium-agent started 0s ago", "the last log line before the restart: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: running", "its last log line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
-		"missing, it has started": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
-			old := agent
-			old.Started = now.Add(-time.Minute)
-			f.Containers.Value = []fact.Container{old}
-		}, level: Problem, says: []string{"delete pod cilium-x"}, not: "wait: "},
-		"missing, it fails again and again": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
-			again := agent
-			again.Restarts = 3
-			f.Containers.Value = []fact.Container{again}
-		}, level: Problem, not: "wait: "},
-		"missing, a process": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
+	asked := func(name string, agent fact.Agent, also func(*fact.Facts), level Level, says ...string) change {
+		return change{"cni-agent", name, func(f *fact.Facts) {
+			if f.Agents.Value = []fact.Agent{agent}; also != nil {
+				also(f)
+			}
+		}, level, says}
+	}
+	again := func(change func(*fact.Container)) func(*fact.Facts) {
+		return func(f *fact.Facts) {
+			f.Containers.Value = []fact.Container{agent}
+			change(&f.Containers.Value[0])
+		}
+	}
+	judged(t, []change{
+		asked("it answers", fact.Agent{Asked: cilium, Reach: fact.Answers}, nil, ""),
+		asked("it cannot be told", fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}, nil, ""),
+		asked("its file is there", fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}, nil, ""),
+		asked("missing, nobody", fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, nil, Problem, "plugin cilium-cni of network \"pods\" asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "this address is the default of cilium-cni", "no process and no container", "NetworkReady=true", "start the plugin's agent again"),
+		asked("missing, it starts", fact.Agent{Asked: cilium, Reach: fact.Missing}, again(func(*fact.Container) {}), Warning, "wait: container cilium-agent started 0s ago", "the last log line before the restart: fatal: 10.96.0.1", "container cilium-agent of pod kube-system/cilium-x: running", "its last log line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent", "not: no process"),
+		asked("missing, it has started", fact.Agent{Asked: cilium, Reach: fact.Missing}, again(func(c *fact.Container) { c.Started = now.Add(-time.Minute) }), Problem, "delete pod cilium-x", "not: wait: "),
+		asked("missing, it fails again and again", fact.Agent{Asked: cilium, Reach: fact.Missing}, again(func(c *fact.Container) { c.Restarts = 3 }), Problem, "not: wait: "),
+		asked("missing, a process", fact.Agent{Asked: cilium, Reach: fact.Missing}, func(f *fact.Facts) {
 			f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: now, LastLine: "waiting for x"}}
-		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last log line: waiting for x", "journalctl _PID=7"}, not: "no process"},
-		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"no process listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
-		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"the listening process 7 (cilium-agent) is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
-		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts no connection", "immune to signals (state D) in nfs_wait", "/proc/7/stack"}},
-		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},
-		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads its agent's file /run/flannel/subnet.env: there is no such file"}},
-		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "start the service proxy"}, not: "no process"},
-		"seen once, gone now": {
-			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
-			level: Warning, says: []string{"a running cniscope saw", "cniscope last saw an answer at", "start the plugin's agent again (last seen: xd)"},
-		},
-		"seen once, stopped now, beside its call": {
-			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}},
-			change: func(f *fact.Facts) {
-				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/x.sock", Asking: 34 * time.Second}}
-			},
-			level: Problem, says: []string{"kill -CONT 9", "has waited for the agent for 34s"},
-		},
-		"seen once, missed now": {
-			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now, Failed: now, Failures: 3, Error: "ECONNREFUSED"}},
-			level: Problem, says: []string{"3 calls fail there since", "ECONNREFUSED"},
-		},
-		"mute": {
-			agent: fact.Agent{Asked: cilium, Reach: fact.Answers},
-			change: func(f *fact.Facts) {
-				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/cilium/cilium.sock", Asking: 25 * time.Second}}
-			},
-			level: Problem, says: []string{"the agent accepts connections, but does not answer 1 call", "pod shop/a has waited for the agent for 25s"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			f := whole()
-			f.Agents.Value = []fact.Agent{test.agent}
-			if test.change != nil {
-				test.change(f)
-			}
-			r := Judge(f)
-			if test.level == "" {
-				if len(r.Findings) > 0 {
-					t.Errorf("%+v", r.Findings)
-				}
-				return
-			}
-			i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Check == "cni-agent" })
-			if i < 0 || r.Findings[i].Level != test.level || len(r.Findings[i].Remedy) == 0 {
-				t.Fatalf("want a %s: %+v", test.level, r.Findings)
-			}
-			x := r.Findings[i]
-			all := strings.Join(slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy), "\n")
-			for _, want := range test.says {
-				if !strings.Contains(all, want) {
-					t.Errorf("it does not say %q:\n%s", want, all)
-				}
-			}
-			if test.not != "" && strings.Contains(all, test.not) {
-				t.Errorf("it says %q:\n%s", test.not, all)
-			}
-		})
-	}
+		}, Problem, "process 7 is cilium-agent", "its last log line: waiting for x", "journalctl _PID=7", "not: no process"),
+		asked("refused", fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, nil, Problem, "no process listens there", "the socket was made at 2027-01-15T08:00:00Z"),
+		asked("stopped", fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, nil, Problem, "the listening process 7 (cilium-agent) is stopped", "kill -CONT 7", "pod kube-system/cilium-x"),
+		asked("deaf", fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, nil, Problem, "accepts no connection", "immune to signals (state D) in nfs_wait", "/proc/7/stack"),
+		asked("frozen", fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, nil, Problem, "is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"),
+		asked("no file", fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, nil, Problem, "reads its agent's file /run/flannel/subnet.env: there is no such file"),
+		asked("API away", fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, nil, Problem, "asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "start the service proxy", "not: no process"),
+		asked("seen once, gone now", fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}}, nil, Warning, "a running cniscope saw", "cniscope last saw an answer at", "start the plugin's agent again (last seen: xd)"),
+		asked("seen once, stopped now, beside its call", fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksUnix, Address: "/run/x.sock", Seen: true}, Reach: fact.Silent, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}, Process: &fact.Server{PID: 9, Name: "xd", State: event.AgentStopped}}, func(f *fact.Facts) {
+			f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/x.sock", Asking: 34 * time.Second}}
+		}, Problem, "kill -CONT 9", "has waited for the agent for 34s"),
+		asked("seen once, missed now", fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now, Failed: now, Failures: 3, Error: "ECONNREFUSED"}}, nil, Problem, "3 calls fail there since", "ECONNREFUSED"),
+		asked("mute", fact.Agent{Asked: cilium, Reach: fact.Answers}, func(f *fact.Facts) {
+			f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/cilium/cilium.sock", Asking: 25 * time.Second}}
+		}, Problem, "the agent accepts connections, but does not answer 1 call", "pod shop/a has waited for the agent for 25s"),
+	}...)
 }
 
 func TestCallsThatFailed(t *testing.T) {
@@ -148,8 +103,7 @@ func TestWhoHasNotWrittenTheConfiguration(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%+v", r.Findings)
 		}
-		x := r.Findings[i]
-		return strings.Join(slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy), "\n")
+		return all(r.Findings[i])
 	}
 	if all := said(); !strings.Contains(all, "install a CNI") {
 		t.Error(all)
