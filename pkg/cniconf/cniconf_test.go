@@ -100,7 +100,7 @@ func TestChangesAreTold(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "etc", "cni", "net.d")
 	told := start(t, dir)
-	told.eventually(t, []string{}, "no CNI configuration directory")
+	told.eventually(t, []string{}, "no CNI configuration directory "+dir)
 
 	harness.Check(t, os.MkdirAll(dir, 0o700))
 	told.eventually(t, []string{}, "")
@@ -136,42 +136,32 @@ func follows(t *testing.T) {
 	}
 }
 
-// A ConfigMap replaces a link that the files' links go through.
+// A ConfigMap replaces a link that the files' links go through. Or the directory's name is a link that is replaced.
 func TestSwappedLinks(t *testing.T) {
 	follows(t)
-	dir := t.TempDir()
-	for _, version := range []string{"v1", "v2"} {
-		harness.Check(t, os.Mkdir(filepath.Join(dir, version), 0o700))
-		write(t, filepath.Join(dir, version, "10.conflist"), version)
+	for name, link := range map[string]string{"of files": "..data", "of the directory": "net.d"} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for _, version := range []string{"v1", "v2"} {
+				harness.Check(t, os.Mkdir(filepath.Join(root, version), 0o700))
+				write(t, filepath.Join(root, version, "10.conflist"), version)
+			}
+			if err := os.Symlink("v1", filepath.Join(root, link)); err != nil {
+				t.Skip("no symbolic links here:", err)
+			}
+			dir := filepath.Join(root, link)
+			if link == "..data" {
+				dir = root
+				harness.Check(t, os.Symlink("..data/10.conflist", filepath.Join(dir, "10.conflist")))
+			}
+			told := start(t, dir)
+			told.eventually(t, []string{"v1"}, "")
+			harness.Check(t, errors.Join(os.Symlink("v2", filepath.Join(root, "new")), os.Rename(filepath.Join(root, "new"), filepath.Join(root, link))))
+			told.eventually(t, []string{"v2"}, "")
+			write(t, filepath.Join(dir, "20.conflist"), "more")
+			told.eventually(t, []string{"v2", "more"}, "")
+		})
 	}
-	if err := os.Symlink("v1", filepath.Join(dir, "..data")); err != nil {
-		t.Skip("no symbolic links here:", err)
-	}
-	harness.Check(t, os.Symlink("..data/10.conflist", filepath.Join(dir, "10.conflist")))
-	told := start(t, dir)
-	told.eventually(t, []string{"v1"}, "")
-	harness.Check(t, errors.Join(os.Symlink("v2", filepath.Join(dir, "new")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "..data"))))
-	told.eventually(t, []string{"v2"}, "")
-}
-
-// The directory's name is a link that is replaced.
-func TestSwappedFolderLink(t *testing.T) {
-	follows(t)
-	root := t.TempDir()
-	for _, version := range []string{"v1", "v2"} {
-		harness.Check(t, os.Mkdir(filepath.Join(root, version), 0o700))
-		write(t, filepath.Join(root, version, "10.conflist"), version)
-	}
-	dir := filepath.Join(root, "net.d")
-	if err := os.Symlink("v1", dir); err != nil {
-		t.Skip("no symbolic links here:", err)
-	}
-	told := start(t, dir)
-	told.eventually(t, []string{"v1"}, "")
-	harness.Check(t, errors.Join(os.Symlink("v2", filepath.Join(root, "new")), os.Rename(filepath.Join(root, "new"), dir)))
-	told.eventually(t, []string{"v2"}, "")
-	write(t, filepath.Join(root, "v2", "20.conflist"), "more")
-	told.eventually(t, []string{"v2", "more"}, "")
 }
 
 // Unchanged networks are not reported again.

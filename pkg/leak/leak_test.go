@@ -21,57 +21,37 @@ func ids(all []Attachment) (text string) {
 }
 
 func TestWhatIsLeakedAndWhatIsNot(t *testing.T) {
-	web := event.Pod{Namespace: "shop", Name: "web-1"}
+	of := func(id, ifName string, age time.Duration) Attachment {
+		return Attachment{ContainerID: id, IfName: ifName, Since: ago(age)}
+	}
+	failed := func(a Attachment) []Attachment {
+		a.Failed = true
+		return []Attachment{a}
+	}
+	in := func(network string) Attachment {
+		a := of("gone", "eth0", time.Hour)
+		a.Network = network
+		return a
+	}
+	gone := of("gone", "eth0", time.Hour)
+	all := func(all ...Attachment) []Attachment { return all }
 	tests := map[string]struct {
 		cached, seen []Attachment
 		incomplete   bool
 		want         string
 	}{
-		"of a sandbox that is there": {cached: []Attachment{{ContainerID: "here", IfName: "eth0", Since: ago(time.Hour)}}},
-		"young": {cached: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Since: ago(After - time.Second),
-		}}},
-		"just old enough": {
-			cached: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(After)}},
-			want:   "gone/eth0 ",
-		},
-		"of the interface lo, which holds nothing": {cached: []Attachment{{
-			ContainerID: "gone", IfName: "lo",
-			Since: ago(time.Hour),
-		}}},
-		"seen, and libcni has forgotten it": {seen: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour), Pod: web,
-		}}},
-		"seen, and nobody knows what libcni remembers": {seen: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour),
-		}}, incomplete: true, want: "gone/eth0 "},
-		"seen to fail: libcni remembers no such": {seen: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour), Failed: true,
-		}}, want: "gone/eth0 "},
-		"seen, of the interface lo": {seen: []Attachment{{
-			ContainerID: "gone", IfName: "lo",
-			Since: ago(time.Hour), Failed: true,
-		}}, incomplete: true},
-		"seen to fail, of a sandbox that is there": {seen: []Attachment{{
-			ContainerID: "here", IfName: "eth0",
-			Since: ago(time.Hour), Failed: true,
-		}}},
-		"both cached and seen": {cached: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Network: "pods", Since: ago(time.Hour),
-		}}, seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour)}}, want: "gone/eth0 "},
-		"two networks of one interface, by a meta plugin": {cached: []Attachment{{
-			ContainerID: "gone", IfName: "eth0",
-			Network: "multus", Since: ago(time.Hour),
-		}, {ContainerID: "gone", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}}, want: "gone/eth0 gone/eth0 "},
-		"the oldest comes first": {cached: []Attachment{{
-			ContainerID: "b", IfName: "eth0",
-			Since: ago(time.Hour),
-		}, {ContainerID: "a", IfName: "eth0", Since: ago(2 * time.Hour)}}, want: "a/eth0 b/eth0 "},
+		"of a sandbox that is there": {cached: all(of("here", "eth0", time.Hour))},
+		"young":                      {cached: all(of("gone", "eth0", After-time.Second))},
+		"just old enough":            {cached: all(of("gone", "eth0", After)), want: "gone/eth0 "},
+		"of the interface lo, which holds nothing":        {cached: all(of("gone", "lo", time.Hour))},
+		"seen, and libcni has forgotten it":               {seen: all(gone)},
+		"seen, and nobody knows what libcni remembers":    {seen: all(gone), incomplete: true, want: "gone/eth0 "},
+		"seen to fail: libcni remembers no such":          {seen: failed(gone), want: "gone/eth0 "},
+		"seen, of the interface lo":                       {seen: failed(of("gone", "lo", time.Hour)), incomplete: true},
+		"seen to fail, of a sandbox that is there":        {seen: failed(of("here", "eth0", time.Hour))},
+		"both cached and seen":                            {cached: all(in("pods")), seen: all(gone), want: "gone/eth0 "},
+		"two networks of one interface, by a meta plugin": {cached: all(in("multus"), in("pods")), want: "gone/eth0 gone/eth0 "},
+		"the oldest comes first":                          {cached: all(of("b", "eth0", time.Hour), of("a", "eth0", 2*time.Hour)), want: "a/eth0 b/eth0 "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -74,12 +74,6 @@ func (s *seen) eventually(t *testing.T, want ...string) {
 	})
 }
 
-func start(t *testing.T, address string) *seen {
-	t.Helper()
-	s := New(Options{Address: address, Interval: 5 * time.Millisecond})
-	return run(t, s)
-}
-
 func run(t *testing.T, s *Source) *seen {
 	t.Helper()
 	told := new(seen)
@@ -97,7 +91,7 @@ func run(t *testing.T, s *Source) *seen {
 
 func TestVersionIsToldWhenItChanges(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
-	told := start(t, address)
+	told := run(t, New(Options{Address: address, Interval: 5 * time.Millisecond}))
 	want := []string{"runtime version restored false"}
 	told.eventually(t, want...)
 
