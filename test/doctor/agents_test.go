@@ -46,10 +46,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	_ = agent.Wait()
 	a.finds("cni-agent", doctor.Problem, asks, "no process listens there", "connection refused", "the socket was made at")
 
-	a.container("kube-system", "asker-x7k2p", &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 3}, Command: shell("echo no route to the API server; exit 1"),
-		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
-	})
+	a.container("kube-system", "asker-x7k2p", runs("agent", 3, "echo no route to the API server; exit 1", filepath.Dir(a.socket), "/run/asker"))
 	a.finds("cni-agent", doctor.Problem, "container agent of pod kube-system/asker-x7k2p: exited with code 1", "its last log line: no route to the API server",
 		"kubectl -n kube-system logs asker-x7k2p -c agent", "delete pod asker-x7k2p")
 
@@ -64,10 +61,9 @@ func TestAnAgentThatStartsAgain(t *testing.T) {
 	logs := filepath.Join(a.rig.PodConfig(o).LogDirectory, "agent")
 	harness.Check(t, os.MkdirAll(logs, 0o755))
 	write(t, filepath.Join(logs, "0.log"), "2026-11-27T00:00:00Z stderr F fatal: no route to 10.96.0.1\n")
-	a.containerIn(o, &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 1}, Command: shell("sleep 600"), LogPath: "agent/1.log",
-		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
-	})
+	agent := runs("agent", 1, "sleep 600", filepath.Dir(a.socket), "/run/asker")
+	agent.LogPath = "agent/1.log"
+	a.containerIn(o, agent)
 	a.finds("cni-agent", doctor.Warning, "there is no such socket", "the last log line before the restart: fatal: no route to 10.96.0.1", "wait: container agent started ", "delete pod asker-x7k2p")
 }
 
@@ -82,7 +78,7 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	agent := a.serve()
 	_, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 	harness.Check(t, err)
-	harness.Until(a, "cniscope has seen it", func() bool { return checkState(a.node, "cni-agent") == doctor.OK })
+	harness.Until(a, "cniscope has seen it", func() bool { return state(a.examine(), "cni-agent") == doctor.OK })
 	a.silent("cni-agent", "failed-calls")
 
 	// The agent accepts connections but does not answer.
@@ -129,12 +125,7 @@ func newAsker(t *testing.T, named bool) *asker {
 	t.Cleanup(func() { harness.Check(t, os.RemoveAll(dir)) })
 	a := &asker{program: filepath.Join(dir, "askerd"), socket: filepath.Join(dir, "run", "agent.sock"), mute: filepath.Join(dir, "mute")}
 	harness.Check(t, os.Mkdir(filepath.Dir(a.socket), 0o755))
-	write(t, filepath.Join(dir, "main.go"), askerSource)
-	build := exec.Command("go", "build", "-ldflags", "-X main.socket="+a.socket+" -X main.mute="+a.mute, "-o", a.program, filepath.Join(dir, "main.go"))
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	data := harness.Must(os.ReadFile(a.program))(t)
+	data := built(t, a.program, askerSource, "-ldflags", "-X main.socket="+a.socket+" -X main.mute="+a.mute)
 	conf := rig.Conf{"type": "asker"}
 	if named {
 		conf["socket"] = a.socket
@@ -161,15 +152,6 @@ func (a *asker) serve() *exec.Cmd {
 		return len(said) > 0
 	})
 	return cmd
-}
-
-func checkState(n *node, name string) doctor.State {
-	for _, c := range n.examine().Checks {
-		if c.Name == name {
-			return c.State
-		}
-	}
-	return ""
 }
 
 // askerSource is the plugin and, without CNI_COMMAND, its agent, mute while the file mute exists.

@@ -3,8 +3,6 @@
 package doctor
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -28,7 +26,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 		} else {
 			// the kernel sees a script as its shell
-			harness.Check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
+			harness.Check(t, n.rig.AddPlugin("stuck", built(t, filepath.Join(t.TempDir(), "stuck"), sleeper(seen))))
 			// any user can run a plugin
 			n.start("stuck", "setpriv", "--bounding-set=-all", "--inh-caps=-all", "env", "CNI_COMMAND=ADD", filepath.Join(n.rig.CNIBinDir(), "stuck"))
 		}
@@ -53,11 +51,9 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 	}
 }
 
-// sleeper compiles a plugin that sleeps until the file seen exists.
-func sleeper(t *testing.T, seen string) []byte {
-	t.Helper()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "main.go"), `package main
+// sleeper is a plugin that sleeps until the file seen exists.
+func sleeper(seen string) string {
+	return `package main
 
 import (
 	"os"
@@ -66,17 +62,11 @@ import (
 
 func main() {
 	for os.Getenv("CNI_COMMAND") == "ADD" {
-		if _, err := os.Stat("`+seen+`"); err == nil {
+		if _, err := os.Stat("` + seen + `"); err == nil {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }
-`)
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "stuck"), filepath.Join(dir, "main.go"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	data := harness.Must(os.ReadFile(filepath.Join(dir, "stuck")))(t)
-	return data
+`
 }

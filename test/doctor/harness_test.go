@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,8 +53,7 @@ func (n *node) command(flags ...string) *exec.Cmd {
 	n.Helper()
 	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // readable by an ordinary user
 	harness.Check(n.T, os.WriteFile(config, []byte(n.toml), 0o644))
-	args := append(append([]string{}, n.around...), program, "doctor", "--config", config)
-	args = append(append(args, n.flags...), flags...)
+	args := slices.Concat(n.around, []string{program, "doctor", "--config", config}, n.flags, flags)
 	return exec.CommandContext(n.ctx, args[0], args[1:]...)
 }
 
@@ -92,32 +92,44 @@ func of(r doctor.Report, name string) (found []doctor.Finding) {
 
 func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Finding {
 	n.Helper()
-	found := of(n.examine(), name)
+	return finds(n.T, n.examine(), name, level, says...)
+}
+
+func finds(t *testing.T, r doctor.Report, name string, level doctor.Level, says ...string) doctor.Finding {
+	t.Helper()
+	found := of(r, name)
 	if len(found) != 1 {
-		n.Fatalf("%s found %d things, want 1: %+v", name, len(found), found)
+		t.Fatalf("%s found %d things, want 1: %+v", name, len(found), found)
 	}
 	f := found[0]
 	if f.Level != level || len(f.Evidence) == 0 || len(f.Remedy) == 0 {
-		n.Errorf("want a %s with evidence and remedy: %+v", level, f)
+		t.Errorf("want a %s with evidence and remedy: %+v", level, f)
 	}
-	all := f.Summary + "\n" + strings.Join(f.Evidence, "\n") + "\n" + strings.Join(f.Remedy, "\n")
-	harness.Says(n, all, says...)
+	harness.Says(t, strings.Join(slices.Concat([]string{f.Summary}, f.Evidence, f.Remedy), "\n"), says...)
 	return f
 }
 
 func (n *node) silent(names ...string) {
 	n.Helper()
-	report := n.examine()
+	silent(n.T, n.examine(), names...)
+}
+
+func silent(t *testing.T, r doctor.Report, names ...string) {
+	t.Helper()
 	for _, name := range names {
-		if found := of(report, name); len(found) > 0 {
-			n.Errorf("%s is not silent: %+v", name, found)
-		}
-		for _, c := range report.Checks {
-			if c.Name == name && c.State != doctor.OK {
-				n.Errorf("%s: %s: %s", name, c.State, c.Reason)
-			}
+		if found := of(r, name); len(found) > 0 || state(r, name) != doctor.OK {
+			t.Errorf("%s is not silent: %s, %+v", name, state(r, name), found)
 		}
 	}
+}
+
+func state(r doctor.Report, name string) doctor.State {
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c.State
+		}
+	}
+	return ""
 }
 
 func (n *node) start(name string, command ...string) *exec.Cmd {
@@ -143,4 +155,16 @@ func (n *node) run(command ...string) {
 func (n *node) named(name string) string {
 	n.Helper()
 	return n.copied("/bin/sleep", name)
+}
+
+// built compiles a program.
+func built(t *testing.T, file, source string, flags ...string) []byte {
+	t.Helper()
+	main := filepath.Join(t.TempDir(), "main.go")
+	write(t, main, source)
+	build := exec.Command("go", slices.Concat([]string{"build", "-o", file}, flags, []string{main})...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return harness.Must(os.ReadFile(file))(t)
 }

@@ -26,15 +26,7 @@ func TestAKubeletThatIsNotHealthyIsFound(t *testing.T) {
 	n.finds("kubelet", doctor.Problem, "500 [-]syncloop failed", "/healthz")
 
 	server.Close()
-	state := func() (s doctor.State) {
-		for _, c := range n.examine().Checks {
-			if c.Name == "kubelet" {
-				s = c.State
-			}
-		}
-		return s
-	}
-	harness.Equal(t, state(), doctor.NotApplicable, "without a kubelet the check")
+	harness.Equal(t, state(n.examine(), "kubelet"), doctor.NotApplicable, "without a kubelet the check")
 	n.start("kubelet", n.named("kubelet"), "600")
 	n.finds("kubelet", doctor.Problem, "connection refused", "journalctl -u kubelet")
 }

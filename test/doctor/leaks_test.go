@@ -21,15 +21,10 @@ import (
 func (n *node) aged(id string, age time.Duration) (results, leases []string) {
 	n.Helper()
 	root := fmt.Sprintf("/proc/%d/root", n.rig.ContainerdPID())
-	results, err := filepath.Glob(root + "/var/lib/cni/results/*" + id + "*")
-	harness.Check(n.T, err)
+	results = harness.Must(filepath.Glob(root + "/var/lib/cni/results/*" + id + "*"))(n)
 	net := n.rig.Networks()[0]
-	all, err := filepath.Glob(filepath.Join(net.DataDir, net.Name, "[0-9a-f]*[0-9a-f]"))
-	harness.Check(n.T, err)
-	for _, file := range all {
-		text, err := os.ReadFile(file)
-		harness.Check(n.T, err)
-		if strings.Contains(string(text), id) {
+	for _, file := range harness.Must(filepath.Glob(filepath.Join(net.DataDir, net.Name, "[0-9a-f]*[0-9a-f]")))(n) {
+		if text := harness.Must(os.ReadFile(file))(n); strings.Contains(string(text), id) {
 			leases = append(leases, file)
 		}
 	}
@@ -55,11 +50,8 @@ func there(files []string) (left []string) {
 // A containerd that lost its state never runs DEL. Existing pods and young files are not reported.
 func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
-	run := func(name string) string {
-		id := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
-		return id
-	}
-	gone, stays := run("web-0"), run("web-1")
+	gone := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}))(t)
+	stays := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}))(t)
 	n.aged(stays, 48*time.Hour)
 	n.silent("leaked-networks", "leaked-leases")
 	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
@@ -83,10 +75,8 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge()}}}})
 	gone := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}))(t)
 	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
-	uptime, err := os.ReadFile("/proc/uptime")
-	harness.Check(t, err)
 	var up float64
-	_, err = fmt.Sscan(string(uptime), &up)
+	_, err := fmt.Sscan(string(harness.Must(os.ReadFile("/proc/uptime"))(t)), &up)
 	harness.Check(t, err)
 	results, leases := n.aged(gone, time.Duration(up)*time.Second+72*time.Hour)
 	for _, file := range results {
@@ -105,12 +95,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	then := time.Now().Add(-3 * time.Hour)
 	harness.Check(t, os.Chtimes(leases[0], then, then))
 	n.rig.StopContainerd()
-	report := n.examine()
-	for _, c := range report.Checks {
-		if c.Name == "leaked-leases" && c.State != doctor.Unchecked {
-			t.Errorf("without a runtime: %+v %+v", c, of(report, "leaked-leases"))
-		}
-	}
+	harness.Equal(t, state(n.examine(), "leaked-leases"), doctor.Unchecked, "without a runtime")
 }
 
 // Without its network's configuration a sandbox cannot be stopped, and the remedy brings it back from libcni's cache.
@@ -120,11 +105,10 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 	s := scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program, TOML: "[leaks]\nafter = \"5s\"\n"})
 	var ids []string
 	for _, name := range []string{"web-0", "web-1"} {
-		id := harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t)
-		ids = append(ids, id)
+		ids = append(ids, harness.Must(n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name}))(t))
 	}
-	stuck := func(level doctor.Level) []doctor.Finding {
-		return slices.DeleteFunc(of(n.examine(), "leaked-networks"), func(f doctor.Finding) bool { return f.Level != level })
+	stuck := func() []doctor.Finding {
+		return slices.DeleteFunc(of(n.examine(), "leaked-networks"), func(f doctor.Finding) bool { return f.Level != doctor.Problem })
 	}
 	stop := func(says string) {
 		t.Helper()
@@ -134,32 +118,24 @@ func TestASandboxThatCannotBeStopped(t *testing.T) {
 	}
 	harness.Check(t, n.rig.AddPlugin("odd", rig.Script(`[ $CNI_COMMAND = DEL ] && fail 11 "no"`)))
 	stop("no")
-	none := func(why string) {
-		t.Helper()
-		if found := stuck(doctor.Problem); len(found) > 0 {
-			t.Errorf("%s: %+v", why, found)
-		}
-	}
-	none("the plugin fails")
+	harness.Equal(t, len(stuck()), 0, "the plugin fails")
 	harness.Check(t, n.rig.AddPlugin("odd", rig.Script(`:`)))
 	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
 	write(t, bad, "{")
 	harness.Until(n, "the network is not ready", func() bool { return len(of(n.examine(), "network-ready")) > 0 })
 	stop("not initialized")
-	none("the configuration is there")
+	harness.Equal(t, len(stuck()), 0, "the configuration is there")
 	if said := s.LogText(); strings.Contains(said, "sandboxes cannot be stopped") {
 		t.Error(said)
 	}
 
-	all := harness.Must(filepath.Glob(n.rig.CNIConfDir() + "/*"))(t)
-	for _, file := range all {
+	for _, file := range harness.Must(filepath.Glob(n.rig.CNIConfDir() + "/*"))(t) {
 		harness.Check(t, os.Remove(file))
 	}
-	harness.Until(n, "the sandbox is found", func() bool { return len(stuck(doctor.Problem)) > 0 })
+	harness.Until(n, "the sandbox is found", func() bool { return len(stuck()) > 0 })
 	f := n.finds("leaked-networks", doctor.Problem, "1 sandbox cannot be stopped", "DEL needs the missing configuration of network \"pods\"", "pod shop/web-0", "libcni's cache", ids[0])
 	harness.Check(t, s.WaitLog(n.ctx, "sandboxes cannot be stopped", 1))
-	why := exec.Command(program, "why", "shop/web-0", "--config", s.Config())
-	out := harness.Must(why.Output())(t)
+	out := harness.Must(exec.Command(program, "why", "shop/web-0", "--config", s.Config()).Output())(t)
 	harness.Says(t, string(out), "CNI DEL eth0  failed", "1 sandbox cannot be stopped", "→ jq -r")
 
 	command := harness.Must(n.rig.Inside(""))(t)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -22,20 +23,16 @@ func kubeProxyProcess(s *scene) {
 func kubeProxyElsewhere(s *scene) { s.start("kube-proxy", s.named("kube-proxy"), "600") }
 
 func kubeProxyContainer(s *scene) {
-	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600")})
+	s.container("kube-system", "kube-proxy-x", runs("kube-proxy", 0, "sleep 600"))
 }
 
 // tenant only has the name of kube-proxy.
 func tenant(s *scene) {
-	s.containerIn(rig.PodOptions{Namespace: "shop", Name: "kube-proxy-x"}, &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600"),
-	})
+	s.containerIn(rig.PodOptions{Namespace: "shop", Name: "kube-proxy-x"}, runs("kube-proxy", 0, "sleep 600"))
 }
 
 func kubeProxyCrashing(s *scene) {
-	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "kube-proxy", Attempt: 7}, Command: shell("exit 1"),
-	})
+	s.container("kube-system", "kube-proxy-x", runs("kube-proxy", 7, "exit 1"))
 }
 
 func ciliumTold(s *scene) {
@@ -47,10 +44,7 @@ func ciliumCrashing(s *scene) {
 	dir := s.TempDir()
 	harness.Check(s.T, os.MkdirAll(filepath.Join(dir, "cilium/config-map"), 0o755))
 	write(s.T, filepath.Join(dir, "cilium/config-map/kube-proxy-replacement"), "true\n")
-	s.container("kube-system", "cilium-x", &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "cilium-agent"}, Command: shell("exit 1"),
-		Mounts: []*cri.Mount{{HostPath: dir, ContainerPath: "/tmp"}},
-	})
+	s.container("kube-system", "cilium-x", runs("cilium-agent", 0, "exit 1", dir, "/tmp"))
 }
 
 func iptablesRules(s *scene) { s.rules("iptables-nft", "KUBE-SERVICES", "KUBE-SVC-ABC") }
@@ -80,7 +74,14 @@ func kubeletRules(s *scene) {
 	}
 }
 
-func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
+// runs is a container whose latest attempt runs a script. The directories are mounted in pairs: the node's, its own.
+func runs(name string, attempt uint32, script string, dirs ...string) *cri.ContainerConfig {
+	c := &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: name, Attempt: attempt}, Command: []string{"/bin/sh", "-c", script}}
+	for pair := range slices.Chunk(dirs, 2) {
+		c.Mounts = append(c.Mounts, &cri.Mount{HostPath: pair[0], ContainerPath: pair[1]})
+	}
+	return c
+}
 
 func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 	n.Helper()
@@ -89,8 +90,7 @@ func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 
 func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	n.Helper()
-	sandbox, err := n.rig.RunPod(n.ctx, options)
-	harness.Check(n.T, err)
+	sandbox := harness.Must(n.rig.RunPod(n.ctx, options))(n)
 	n.Cleanup(func() { harness.Check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
 	config := n.rig.PodConfig(options)
 	harness.Check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
@@ -102,25 +102,21 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	c.Linux = &cri.LinuxContainerConfig{SecurityContext: &cri.LinuxContainerSecurityContext{
 		NamespaceOptions: config.Linux.SecurityContext.NamespaceOptions,
 	}}
-	made, err := n.rig.Runtime().CreateContainer(n.ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox, Config: c, SandboxConfig: config})
-	harness.Check(n.T, err)
-	_, err = n.rig.Runtime().StartContainer(n.ctx, &cri.StartContainerRequest{ContainerId: made.ContainerId})
+	made := harness.Must(n.rig.Runtime().CreateContainer(n.ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox, Config: c, SandboxConfig: config}))(n)
+	_, err := n.rig.Runtime().StartContainer(n.ctx, &cri.StartContainerRequest{ContainerId: made.ContainerId})
 	harness.Check(n.T, err)
 	if strings.HasSuffix(c.Command[len(c.Command)-1], "sleep 600") {
 		return
 	}
 	harness.Until(n, "the container has ended", func() bool {
-		status, err := n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: made.ContainerId})
-		harness.Check(n.T, err)
+		status := harness.Must(n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: made.ContainerId}))(n)
 		return status.Status.State == cri.ContainerState_CONTAINER_EXITED
 	})
 }
 
 func (n *node) copied(program, name string) string {
 	n.Helper()
-	data, err := os.ReadFile(program)
-	harness.Check(n.T, err)
 	file := filepath.Join(n.TempDir(), name)
-	harness.Check(n.T, os.WriteFile(file, data, 0o755))
+	harness.Check(n.T, os.WriteFile(file, harness.Must(os.ReadFile(program))(n), 0o755))
 	return file
 }

@@ -61,19 +61,17 @@ func (s *scene) within(do func() error) {
 
 func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachType, verdict int32) *ebpf.Program {
 	s.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+	p := harness.Must(ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: name, Type: kind, AttachType: attach, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()},
-	})
-	harness.Check(s.T, err)
+	}))(s)
 	s.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
 func (s *scene) services(nodePorts int) {
 	s.Helper()
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16})
-	harness.Check(s.T, err)
+	m := harness.Must(ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16}))(s)
 	s.Cleanup(func() { _ = m.Close() })
 	for i := range 2 {
 		key, value := make([]byte, 12), make([]byte, 12)
@@ -92,8 +90,7 @@ func socketsOnly(s *scene) { s.onSockets(0) }
 func (s *scene) onSockets(nodePorts int) {
 	s.Helper()
 	p := s.program("cil_sock4_connect", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: s.cgroup, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
-	harness.Check(s.T, err)
+	l := harness.Must(link.AttachCgroup(link.CgroupOptions{Path: s.cgroup, Attach: ebpf.AttachCGroupInet4Connect, Program: p}))(s)
 	s.Cleanup(func() { _ = l.Close() })
 	s.services(nodePorts)
 }

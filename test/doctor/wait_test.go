@@ -3,10 +3,10 @@
 package doctor
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,12 +21,7 @@ import (
 // A bootstrap script waits for the network.
 func TestWaitingForTheNetwork(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
-	cmd := n.command("--wait", "ready", "--timeout", "60s")
-	var out bytes.Buffer
-	said := &firstWords{said: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &out, said
-	harness.Check(t, cmd.Start())
-	<-said.said
+	cmd, out, said := n.waits()
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-other.conflist"), other)
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
@@ -47,12 +42,7 @@ func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-left.conflist"), fmt.Sprintf(`{"cniVersion":"1.0.0","name":"left","plugins":[{"type":"bridge","agent":%q}]}`, socket))
-	cmd := n.command("--wait", "ready", "--timeout", "60s")
-	var out bytes.Buffer
-	said := &firstWords{said: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &out, said
-	harness.Check(t, cmd.Start())
-	<-said.said
+	cmd, out, said := n.waits()
 	listens(t, socket)
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
 		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
@@ -79,16 +69,12 @@ func TestANetworkThatDoesNotCome(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	harness.Equal(t, exitCode(t, err), doctor.ExitFindings, "ended with")
-	cmd := n.command("--wait", "ready", "--timeout", "60s")
-	said := &firstWords{said: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = said, said
-	harness.Check(t, cmd.Start())
-	<-said.said
+	cmd, unready, said := n.waits()
 	harness.Check(t, cmd.Process.Signal(syscall.SIGINT))
 	harness.Equal(t, exitCode(t, cmd.Wait()), doctor.ExitFindings, "interrupted, it ended with")
 	interrupted := `^waited 0s: [^\n]*\ncniscope: interrupted after [\d.]+m?s: the node's network is not ready\n$`
-	if !regexp.MustCompile(interrupted).MatchString(said.String()) {
-		t.Errorf("interrupted: %s", said.String())
+	if !regexp.MustCompile(interrupted).MatchString(said.String() + unready.String()) {
+		t.Errorf("interrupted: %s%s", said, unready)
 	}
 	n.rig.Kill9Containerd()
 	out, _ = n.command("--wait", "ready", "--timeout", "1s").CombinedOutput()
@@ -107,16 +93,12 @@ func TestWhoMayNotAskDoesNotWait(t *testing.T) {
 	}
 }
 
-type firstWords struct {
-	buffer bytes.Buffer
-	said   chan struct{}
-}
-
-func (f *firstWords) String() string { return f.buffer.String() }
-
-func (f *firstWords) Write(b []byte) (int, error) {
-	if f.buffer.Len() == 0 {
-		defer close(f.said)
-	}
-	return f.buffer.Write(b)
+// waits starts doctor, which waits for the network and has said why.
+func (n *node) waits() (cmd *exec.Cmd, out, said *harness.Log) {
+	n.Helper()
+	cmd, out, said = n.command("--wait", "ready", "--timeout", "60s"), &harness.Log{}, &harness.Log{}
+	cmd.Stdout, cmd.Stderr = out, said
+	harness.Check(n.T, cmd.Start())
+	harness.Until(n, "it says why", func() bool { return said.String() != "" })
+	return cmd, out, said
 }
