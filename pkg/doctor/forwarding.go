@@ -161,10 +161,9 @@ func seen(o event.Obstacle) string {
 
 func routesPods(f *fact.Facts) bool { return slices.ContainsFunc(f.CRI.Value.Loaded, routed) }
 
-// routed reports whether the node routes a network's packets. The listed plugins use the node's own link instead.
+// routed reports whether the node routes a network's packets.
 func routed(l fact.Loaded) bool {
-	return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"},
-		l.Plugins[0].Type)
+	return len(l.Plugins) > 0 && !slices.Contains(fact.OnLink, l.Plugins[0].Type)
 }
 
 func podsKeepTheirNetwork(f *fact.Facts) (found []Finding, err error) {

@@ -30,7 +30,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 			"then delete kube-proxy: kubectl -n kube-system delete daemonset kube-proxy; " +
 				"kubectl -n kube-system delete configmap kube-proxy",
 			"then remove kube-proxy's rules on each node, with one of these commands",
-		}, removeRules()...)...)}, nil
+		}, removeRules...)...)}, nil
 }
 
 // hasProxy reports whether a program contains kube-proxy.
@@ -67,14 +67,12 @@ func unserved(f *fact.Facts) []Finding {
 	return nil
 }
 
-func removeRules() []string {
-	return []string{
-		"any mode, in a privileged container of kube-proxy's image with the host's network: kube-proxy --cleanup",
-		"iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | " +
-			"ip6tables-restore",
-		"nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy",
-		"IPVS: ipvsadm --clear; ip link delete kube-ipvs0",
-	}
+var removeRules = []string{
+	"any mode, in a privileged container of kube-proxy's image with the host's network: kube-proxy --cleanup",
+	"iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | " +
+		"ip6tables-restore",
+	"nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy",
+	"IPVS: ipvsadm --clear; ip link delete kube-ipvs0",
 }
 
 // liveProxy ignores rules: they outlive kube-proxy, and kubelet makes further ones.
@@ -182,7 +180,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{Warning.finding(
 		"kube-proxy is gone, but its rules remain and send packets for Services to old endpoints",
-		append(evidence, "kube-proxy runs neither as a process nor in a container"), removeRules()...)}, nil
+		append(evidence, "kube-proxy runs neither as a process nor in a container"), removeRules...)}, nil
 }
 
 // ofKubeProxy excludes kubelet's own chains (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28

@@ -110,31 +110,29 @@ func (s Server) in() string {
 
 type asks struct{ plugin, kind, address, key string }
 
-func known() []asks {
-	return []asks{
-		// cilium/cilium pkg/defaults: SockPath
-		{"cilium-cni", AsksUnix, "/var/run/cilium/cilium.sock", ""},
-		// antrea-io/antrea pkg/cni: AntreaCNISocketAddr
-		{"antrea", AsksUnix, "/var/run/antrea/cni.sock", ""},
-		// multus-cni pkg/server/api: SocketPath
-		{"multus-shim", AsksUnix, "/run/multus/multus.sock", "daemonSocketDir"},
-		// ovn-kubernetes go-controller/pkg/cni/types: ServerRunDir
-		{"ovn-k8s-cni-overlay", AsksUnix, "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock", ""},
-		// kube-ovn pkg/util: DefaultDaemonSocket
-		{"kube-ovn", AsksUnix, "/run/openvswitch/kube-ovn-daemon.sock", "server_socket"},
-		// containernetworking/plugins plugins/ipam/dhcp: defaultSocketPath
-		{"dhcp", AsksUnix, "/run/cni/dhcp.sock", "daemonSocketPath"},
-		// amazon-vpc-cni-k8s cmd/routed-eni-cni-plugin: ipamdAddress
-		{"aws-cni", AsksTCP, "127.0.0.1:50051", ""},
-		// weaveworks/weave common: WEAVE_HTTP_ADDR
-		{"weave-net", AsksTCP, "127.0.0.1:6784", ""},
-		// azure-container-networking cns/client: defaultBaseURL
-		{"azure-ipam", AsksTCP, "127.0.0.1:10090", ""},
-		// flannel-io/cni-plugin: defaultSubnetFile
-		{"flannel", AsksFile, "/run/flannel/subnet.env", "subnetFile"},
-		// calico cni-plugin/internal/pkg/utils: DetermineNodename
-		{"calico", AsksFile, "/var/lib/calico/nodename", "nodename_file"},
-	}
+var known = []asks{
+	// cilium/cilium pkg/defaults: SockPath
+	{"cilium-cni", AsksUnix, "/var/run/cilium/cilium.sock", ""},
+	// antrea-io/antrea pkg/cni: AntreaCNISocketAddr
+	{"antrea", AsksUnix, "/var/run/antrea/cni.sock", ""},
+	// multus-cni pkg/server/api: SocketPath
+	{"multus-shim", AsksUnix, "/run/multus/multus.sock", "daemonSocketDir"},
+	// ovn-kubernetes go-controller/pkg/cni/types: ServerRunDir
+	{"ovn-k8s-cni-overlay", AsksUnix, "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock", ""},
+	// kube-ovn pkg/util: DefaultDaemonSocket
+	{"kube-ovn", AsksUnix, "/run/openvswitch/kube-ovn-daemon.sock", "server_socket"},
+	// containernetworking/plugins plugins/ipam/dhcp: defaultSocketPath
+	{"dhcp", AsksUnix, "/run/cni/dhcp.sock", "daemonSocketPath"},
+	// amazon-vpc-cni-k8s cmd/routed-eni-cni-plugin: ipamdAddress
+	{"aws-cni", AsksTCP, "127.0.0.1:50051", ""},
+	// weaveworks/weave common: WEAVE_HTTP_ADDR
+	{"weave-net", AsksTCP, "127.0.0.1:6784", ""},
+	// azure-container-networking cns/client: defaultBaseURL
+	{"azure-ipam", AsksTCP, "127.0.0.1:10090", ""},
+	// flannel-io/cni-plugin: defaultSubnetFile
+	{"flannel", AsksFile, "/run/flannel/subnet.env", "subnetFile"},
+	// calico cni-plugin/internal/pkg/utils: DetermineNodename
+	{"calico", AsksFile, "/var/lib/calico/nodename", "nodename_file"},
 }
 
 // AskedBy returns what the loaded networks' plugins ask: addresses that cniscope saw answer, configured ones, and
@@ -180,7 +178,7 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	var conf map[string]any
 	_ = json.Unmarshal(source, &conf)
 	found := places(conf, 0)
-	for _, k := range known() {
+	for _, k := range known {
 		if k.plugin != plugin && k.plugin != ipam || off(k, conf) {
 			continue
 		}

@@ -121,6 +121,9 @@ type Loaded struct {
 	DataDirs    []string // lease directories of host-local, besides the default
 }
 
+// OnLink lists the plugins whose pods use the node's own link and network.
+var OnLink = []string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}
+
 // Winners are the networks that the runtime would load now.
 func Winners(f *Facts) []event.Network {
 	n := f.Folder.Value.Networks

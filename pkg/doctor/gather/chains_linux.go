@@ -114,16 +114,14 @@ type ipVersion struct {
 	entry         int
 }
 
-func ipVersions() []ipVersion {
-	return []ipVersion{
-		{"ip", unix.AF_INET, unix.IPPROTO_IP, "/proc/thread-self/net/ip_tables_names", 88, 112},
-		{"ip6", unix.AF_INET6, unix.IPPROTO_IPV6, "/proc/thread-self/net/ip6_tables_names", 140, 168},
-	}
+var ipVersions = []ipVersion{
+	{"ip", unix.AF_INET, unix.IPPROTO_IP, "/proc/thread-self/net/ip_tables_names", 88, 112},
+	{"ip6", unix.AF_INET6, unix.IPPROTO_IPV6, "/proc/thread-self/net/ip6_tables_names", 140, 168},
 }
 
 // legacyChains makes no table, as a query of a missing one would.
 func legacyChains() (found []fact.Chain, err error) {
-	for _, v := range ipVersions() {
+	for _, v := range ipVersions {
 		names, err := os.ReadFile(v.names)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // not loaded

@@ -125,8 +125,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	if p.IPAM.DataDir != "" {
 		l.DataDirs = append(l.DataDirs, p.IPAM.DataDir)
 	}
-	// These lease addresses of the node's own network on purpose.
-	if slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}, p.Type) {
+	if slices.Contains(fact.OnLink, p.Type) {
 		return
 	}
 	subnets := []string{p.IPAM.Subnet}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +127,7 @@ func TestAPipeAmongTheLeasesIsPassedOver(t *testing.T) {
 
 // Of a bridge its addresses and ports are found, and the pods of these by the runtime's results.
 func TestWhosePortsABridgeHas(t *testing.T) {
-	harness.Root(t)
+	alone(t)
 	root := t.TempDir()
 	results := filepath.Join(root, "var/lib/cni/results")
 	harness.Check(t, os.MkdirAll(results, 0o755))
@@ -137,23 +136,11 @@ func TestWhosePortsABridgeHas(t *testing.T) {
 		"result":{"interfaces":[{"name":"cni0"},{"name":"veth0"},{"name":"eth0","sandbox":"/run/netns/x"}]}}`), 0o600))
 	sees := view{root: root, sure: true}
 	found := []event.Found{{Name: "cni0"}, {Name: "veth1"}, {Name: "cni1"}}
-	harness.Check(t, inNewNetwork(func() error {
-		for _, command := range []string{
-			"link add cni0 type bridge", "addr add 10.244.1.1/24 dev cni0",
-			"link add veth0 type veth peer name peer0", "link set veth0 master cni0",
-			"link add veth1 type veth peer name peer1", "link set veth1 master cni0",
-		} {
-			if out, err := exec.Command("ip", strings.Fields(command)...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", command, err, out)
-			}
-		}
-		for i := range found {
-			if err := attached(sees, &found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	shell(t, "ip link add cni0 type bridge; ip addr add 10.244.1.1/24 dev cni0; ip link add veth0 type veth peer name peer0; "+
+		"ip link set veth0 master cni0; ip link add veth1 type veth peer name peer1; ip link set veth1 master cni0")
+	for i := range found {
+		harness.Check(t, attached(sees, &found[i]))
+	}
 	harness.DeepEqual(t, found, []event.Found{
 		{
 			Name: "cni0", Type: "bridge", Addresses: []string{"10.244.1.1/24"}, Ports: 2,
@@ -162,20 +149,6 @@ func TestWhosePortsABridgeHas(t *testing.T) {
 		{Name: "veth1", Type: "veth", Master: "cni0", MasterType: "bridge"},
 		{Name: "cni1", Absent: true},
 	})
-}
-
-// inNewNetwork runs on a thread that ends with it, in a network namespace of its own.
-func inNewNetwork(run func() error) error {
-	over := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = run()
-		}
-		over <- err
-	}()
-	return <-over
 }
 
 func TestWhetherAProcessRuns(t *testing.T) {

@@ -40,16 +40,14 @@ func connector() string {
 	return ""
 }
 
-func wanted() []fact.Feature {
-	return []fact.Feature{
-		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
-		{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
-		{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
-		{Name: "sys_enter", For: "system calls of plugins are not traced"},
-		{Name: "sys_exit", For: "durations of system calls are not traced"},
-		{Name: "contention_begin", For: "waits for kernel locks are not traced (Linux 5.19)"},
-		{Name: "inet_sock_set_state", For: "connections to agents are not timed"},
-	}
+var wanted = []fact.Feature{
+	{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
+	{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
+	{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
+	{Name: "sys_enter", For: "system calls of plugins are not traced"},
+	{Name: "sys_exit", For: "durations of system calls are not traced"},
+	{Name: "contention_begin", For: "waits for kernel locks are not traced (Linux 5.19)"},
+	{Name: "inet_sock_set_state", For: "connections to agents are not timed"},
 }
 
 func kernelFeatures(context.Context) (fact.Kernel, error) {
@@ -67,7 +65,7 @@ func kernelFeatures(context.Context) (fact.Kernel, error) {
 		return k, nil
 	}
 	k.Functions = fact.Clean(kernel.NoFunctions(spec))
-	for _, f := range wanted() {
+	for _, f := range wanted {
 		_, err := spec.AnyTypesByName("btf_trace_" + f.Name)
 		f.There = err == nil
 		f.Name = "the tracepoint " + f.Name

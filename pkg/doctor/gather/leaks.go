@@ -34,13 +34,12 @@ const (
 	resultMax, leaseMax = 256 << 10, 512
 )
 
-func resultFolders() []string {
-	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
-}
+var resultFolders = []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", multusResults}
 
-const addMost = 10 * time.Second
-
-const multusResults = "/var/lib/cni/multus/results"
+const (
+	multusResults = "/var/lib/cni/multus/results"
+	addMost       = 10 * time.Second
+)
 
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
@@ -219,7 +218,7 @@ func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 }
 
 func resultFiles(sees view, l *leak.Look) (files []string, err error) {
-	for _, dir := range resultFolders() {
+	for _, dir := range resultFolders {
 		names, err := list(sees, dir, resultsMax)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read libcni's results: %w", err)
@@ -232,7 +231,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 		l.More += len(files) - resultsMax
 		files = files[:resultsMax]
 	}
-	_, err = os.Stat(sees.path(resultFolders()[0]))
+	_, err = os.Stat(sees.path(resultFolders[0]))
 	l.Complete = err == nil && l.More == 0
 	return files, nil
 }

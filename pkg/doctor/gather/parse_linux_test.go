@@ -100,7 +100,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 
 // Of legacy iptables, or any bytes.
 func FuzzLegacyTable(f *testing.F) {
-	v := ipVersions()[0]
+	v := ipVersions[0]
 	entry := func(target string, name string) []byte {
 		b := make([]byte, 112+32+32)
 		binary.NativeEndian.PutUint16(b[v.targetAt:], 112)
@@ -115,7 +115,7 @@ func FuzzLegacyTable(f *testing.F) {
 	}
 	f.Add(table)
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		for _, v := range ipVersions() {
+		for _, v := range ipVersions {
 			v.parse(b)
 		}
 	})
