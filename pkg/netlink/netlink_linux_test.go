@@ -31,81 +31,77 @@ func common(t *testing.T, q *event.Request, port, sequence uint32) {
 }
 
 func TestOneMessageIsOneRequest(t *testing.T) {
-	nf := unix.Nfgenmsg{Nfgen_family: unix.AF_INET}
+	type fill = func(*netlink.AttributeEncoder)
+	message := func(kind, flags int, head any, f fill) []byte {
+		return netlinktest.Message(netlink.HeaderType(kind), netlink.Request|netlink.HeaderFlags(flags), head, f)
+	}
+	route := func(flags netlink.HeaderFlags, m unix.RtMsg, f fill) []byte {
+		m.Family = unix.AF_INET
+		return message(unix.RTM_NEWROUTE, int(flags), m, f)
+	}
+	link := func(m unix.IfInfomsg, f fill) []byte { return message(unix.RTM_NEWLINK, 0, m, f) }
+	filter := func(subsystem, kind int, flags netlink.HeaderFlags, f fill) []byte {
+		return message(subsystem<<8|kind, int(flags), unix.Nfgenmsg{Nfgen_family: unix.AF_INET}, f)
+	}
 	for name, test := range map[string]struct {
 		family uint16
 		data   []byte
 		want   string
 	}{
-		"a route of several ways has the first": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWROUTE, netlink.Request|netlink.Replace,
-				unix.RtMsg{Family: unix.AF_INET, Dst_len: 8, Table: unix.RT_TABLE_MAIN}, func(ae *netlink.AttributeEncoder) {
-					ae.Bytes(unix.RTA_DST, []byte{10, 0, 0, 0})
-					hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
-					ae.Bytes(unix.RTA_MULTIPATH, append(hop,
-						netlinktest.Attributes(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
-				}),
-			"rtnetlink RTM_NEWROUTE: change route, index 4, to 10.0.0.0/8, via 10.1.0.1",
-		},
-		"a route by way of the other family": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET},
-				func(ae *netlink.AttributeEncoder) {
-					ae.Bytes(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, netip.MustParseAddr("fe80::1").AsSlice()...))
-					ae.Uint32(unix.RTA_OIF, 2)
-					ae.Uint32(unix.RTA_TABLE, 1000)
-				}),
-			"rtnetlink RTM_NEWROUTE: add route, exclusive, index 2, to default, via fe80::1, table 1000",
-		},
-		"an address of a link between two is the near one": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWADDR, netlink.Request,
-				unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: 3}, func(ae *netlink.AttributeEncoder) {
-					ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
-					ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
-				}),
-			"rtnetlink RTM_NEWADDR: change address, index 3, address 10.0.0.1/32",
-		},
-		"a name is made harmless": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
-				ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
-			}),
-			`rtnetlink RTM_NEWLINK: change link, \x1b[2Jx`,
-		},
-		"what a message lacks at its end is no error": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2},
-				func(ae *netlink.AttributeEncoder) {
-					ae.Uint32(unix.IFLA_MTU, 1400)
-					ae.String(unix.IFLA_IFNAME, "eth0")
-				})[:46],
-			"rtnetlink RTM_NEWLINK: change link, index 2, mtu 1400",
-		},
+		"a route of several ways has the first": {unix.NETLINK_ROUTE, route(netlink.Replace, unix.RtMsg{
+			Dst_len: 8, Table: unix.RT_TABLE_MAIN,
+		}, func(ae *netlink.AttributeEncoder) {
+			ae.Bytes(unix.RTA_DST, []byte{10, 0, 0, 0})
+			hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
+			ae.Bytes(unix.RTA_MULTIPATH, append(hop,
+				netlinktest.Attributes(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
+		}), "rtnetlink RTM_NEWROUTE: change route, index 4, to 10.0.0.0/8, via 10.1.0.1"},
+		"a route by way of the other family": {unix.NETLINK_ROUTE, route(netlink.Excl, unix.RtMsg{}, func(ae *netlink.AttributeEncoder) {
+			ae.Bytes(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, netip.MustParseAddr("fe80::1").AsSlice()...))
+			ae.Uint32(unix.RTA_OIF, 2)
+			ae.Uint32(unix.RTA_TABLE, 1000)
+		}), "rtnetlink RTM_NEWROUTE: add route, exclusive, index 2, to default, via fe80::1, table 1000"},
+		"an address of a link between two is the near one": {unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{
+			Family: unix.AF_INET, Prefixlen: 32, Index: 3,
+		}, func(ae *netlink.AttributeEncoder) {
+			ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
+			ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
+		}), "rtnetlink RTM_NEWADDR: change address, index 3, address 10.0.0.1/32"},
+		"a name is made harmless": {unix.NETLINK_ROUTE, link(unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
+			ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
+		}), `rtnetlink RTM_NEWLINK: change link, \x1b[2Jx`},
+		"what a message lacks at its end is no error": {unix.NETLINK_ROUTE, link(unix.IfInfomsg{Index: 2}, func(ae *netlink.AttributeEncoder) {
+			ae.Uint32(unix.IFLA_MTU, 1400)
+			ae.String(unix.IFLA_IFNAME, "eth0")
+		})[:46], "rtnetlink RTM_NEWLINK: change link, index 2, mtu 1400"},
 		"a question has a name alone": {
-			unix.NETLINK_ROUTE, netlinktest.Message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil),
+			unix.NETLINK_ROUTE, message(unix.RTM_GETADDR, int(netlink.Dump), [1]byte{unix.AF_INET6}, nil),
 			"rtnetlink RTM_GETADDR: query address",
 		},
 		"deleting many at once is not exclusive, though it is the same bit": {
-			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, netlink.Request|0x200, nf, nil),
+			unix.NETLINK_NETFILTER, filter(unix.NFNL_SUBSYS_NFTABLES, unix.NFT_MSG_DELTABLE, 0x200, nil),
 			"nf_tables NFT_MSG_DELTABLE: delete table",
 		},
-		"an ipset": {
-			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf,
-				func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") }),
-			"ipset IPSET_CMD_ADD: add element, exclusive, table pods",
-		},
+		"an ipset": {unix.NETLINK_NETFILTER, filter(unix.NFNL_SUBSYS_IPSET, 9, netlink.Excl, func(ae *netlink.AttributeEncoder) {
+			ae.String(2, "pods")
+		}), "ipset IPSET_CMD_ADD: add element, exclusive, table pods"},
 		"connections that are forgotten": {
-			unix.NETLINK_NETFILTER, netlinktest.Message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil),
+			unix.NETLINK_NETFILTER, filter(unix.NFNL_SUBSYS_CTNETLINK, 2, 0, nil),
 			"conntrack IPCTNL_MSG_CT_DELETE: delete connection",
 		},
 		"what the packet filter has since": {
-			unix.NETLINK_NETFILTER, netlinktest.Message(200<<8|3, netlink.Request, nf, nil), "nfnetlink 200 message 51203:  ",
+			unix.NETLINK_NETFILTER, filter(200, 3, 0, nil),
+			"nfnetlink 200 message 51203:  ",
 		},
 		"the number of a generic family is asked for": {
-			unix.NETLINK_GENERIC, netlinktest.Message(unix.GENL_ID_CTRL, netlink.Request, [4]byte{unix.CTRL_CMD_GETFAMILY, 1}, nil),
+			unix.NETLINK_GENERIC, message(unix.GENL_ID_CTRL, 0, [4]byte{unix.CTRL_CMD_GETFAMILY, 1}, nil),
 			"generic netlink CTRL_CMD_GETFAMILY: query ",
 		},
 		"a generic family has any number": {
-			unix.NETLINK_GENERIC, netlinktest.Message(31, netlink.Request, [4]byte{1, 1}, nil), "generic netlink message 31:  ",
+			unix.NETLINK_GENERIC, message(31, 0, [4]byte{1, 1}, nil),
+			"generic netlink message 31:  ",
 		},
-		"another family": {unix.NETLINK_XFRM, netlinktest.Message(16, netlink.Request, [4]byte{}, nil), "xfrm message 16:  "},
+		"another family": {unix.NETLINK_XFRM, message(16, 0, [4]byte{}, nil), "xfrm message 16:  "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := socket(test.family).Requests(test.data)
