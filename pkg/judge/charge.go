@@ -1,6 +1,9 @@
 package judge
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // charge gives each instant to the deepest span, and within it to its wait of the highest rank; among equals to the
 // last begun. It adds to own of spans and waits, and returns the time without a span.
@@ -48,7 +51,7 @@ type edge struct {
 	ends  bool
 }
 
-// edges are sorted by time, then spans before waits, beginnings before ends.
+// edges are sorted by time, then spans before waits.
 func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {
@@ -61,17 +64,10 @@ func edges(spans []span, waits []wait) []edge {
 		all = append(all, edge{w.start, place, false}, edge{w.end, place, true})
 	}
 	slices.SortFunc(all, func(a, b edge) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		case a.place != b.place:
-			return a.place - b.place
-		case a.ends:
-			return 1
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
 		}
-		return -1
+		return a.place - b.place
 	})
 	return all
 }

@@ -86,10 +86,7 @@ func back(steps []step, some []int, within model.Interval, counts []model.Interv
 func covered(some []model.Interval) int64 {
 	t := busyTimes{all: slices.Clone(some)}
 	t.join()
-	if len(t.before) == 0 {
-		return 0
-	}
-	return t.before[len(t.before)-1]
+	return t.before[len(t.all)]
 }
 
 // busyTimes are intervals, disjoint and sorted by join.

@@ -24,33 +24,26 @@ func served() *model.Operation {
 			f.Attribution = a
 			return []*model.Fact{f}
 		}
-		bridge(op).Facts, bridge(op).Activity, bridge(op).
-			Run = nil, model.Activity{}, &model.Run{Plugin: "bridge", Command: "ADD"}
+		own, shared := agentImage("agentd"), agentImage("agentd")
+		own.Children, own.Tallies[model.FactQuery] = []*model.Image{did("ovs-vsctl", certain)}, model.Tally{Count: 2, Time: 1}
+		own.Facts = attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain)
+		periodic := &model.Attribution{Evidence: model.Candidate, Periodic: true, Others: candidate.Others}
+		shared.Children = []*model.Image{did("ipset", periodic)}
+		shared.Facts = attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate)
+		bridge(op).Activity, bridge(op).Run = model.Activity{}, &model.Run{Plugin: "bridge", Command: "ADD"}
 		bridge(op).Facts = []*model.Fact{{When: between(31, 39), What: &model.Connection{
 			Network: "unix", Address: "/run/agent.sock", Tries: 1,
 			Work: &model.Work{
 				CPU: 4e6, Channel: "futex_do_wait", Gone: 38,
-				Own: &model.Image{
-					Program:  model.Program{Name: "agentd"},
-					Exit:     model.Exit{Ended: true},
-					Start:    31,
-					End:      39,
-					Children: []*model.Image{did("ovs-vsctl", certain)},
-					Activity: model.Activity{Tallies: [model.FactKinds]model.Tally{model.FactQuery: {Count: 2, Time: 1}}},
-					Facts:    attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain),
-				},
-				Shared: &model.Image{
-					Program: model.Program{Name: "agentd"},
-					Exit:    model.Exit{Ended: true},
-					Start:   31,
-					End:     39,
-					Children: []*model.Image{did("ipset",
-						&model.Attribution{Evidence: model.Candidate, Periodic: true, Others: candidate.Others})},
-					Facts: attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
-				},
+				Own: own, Shared: shared,
 			},
 		}}}
 	})
+}
+
+func agentImage(name string) *model.Image {
+	program := model.Program{Process: event.Process(name), Name: name}
+	return &model.Image{Program: program, Exit: model.Exit{Ended: true}, Start: 31, End: 39}
 }
 
 func TestWhatAnAgentDid(t *testing.T) {
@@ -87,13 +80,7 @@ func TestWhatAnAgentDid(t *testing.T) {
 func TestWhomAnAgentWaitedFor(t *testing.T) {
 	candidate := &model.Attribution{Evidence: model.Candidate}
 	work := func(name string, facts ...*model.Fact) *model.Work {
-		image := func() *model.Image {
-			return &model.Image{
-				Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true},
-				Start: 31, End: 39,
-			}
-		}
-		w := &model.Work{Own: image(), Shared: image()}
+		w := &model.Work{Own: agentImage(name), Shared: agentImage(name)}
 		w.Own.Facts = facts
 		return w
 	}
@@ -117,7 +104,7 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 		}
 		agent := work("agentd", exchange(32, 38, "/run/db", "dbd",
 			work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
-		bridge(op).Facts, bridge(op).Activity = nil, model.Activity{}
+		bridge(op).Activity = model.Activity{}
 		bridge(op).Facts = []*model.Fact{{
 			When: between(31, 39),
 			What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent},
