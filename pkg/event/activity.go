@@ -2,6 +2,30 @@ package event
 
 // Activities: Start is in monotonic ns, Event.Time the end. Error is a name ("EEXIST") or empty.
 
+var activityKinds = map[string]Body{
+	"detail":          &Detail{},
+	"wait":            &Wait{},
+	"request":         &Request{},
+	"answer":          &Answer{},
+	"link":            &Link{},
+	"address":         &Address{},
+	"setting":         &Setting{},
+	"enter":           &Enter{},
+	"connect":         &Connect{},
+	"accept":          &Accept{},
+	"close":           &Close{},
+	"exchange":        &Exchange{},
+	"agent":           &Agent{},
+	"configuration":   &Configuration{},
+	"result":          &Result{},
+	"firstconnection": &FirstConnection{},
+	"mount":           &Mount{},
+	"questions":       &Questions{},
+	"cut":             &Cut{},
+	"missing":         &Missing{},
+	"lockfile":        &LockFile{},
+}
+
 // Detail reports that system-call tracing was switched.
 type Detail struct {
 	On bool `json:"on"`

@@ -39,6 +39,14 @@ type TraceContext struct {
 	State  string `json:"tracestate,omitempty"`
 }
 
+var sourceKinds = map[string]Body{
+	"clock":    &Clock{},
+	"lost":     &Lost{},
+	"degraded": &Degraded{},
+	"tick":     &Tick{},
+	"origin":   &Origin{},
+}
+
 // Tick reports that all events before its Time were delivered. Timeouts run on ticks, not on a clock.
 type Tick struct {
 	// How far Time is behind the clock, in ns.

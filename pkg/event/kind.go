@@ -7,49 +7,13 @@ import (
 )
 
 // kinds holds a body of each kind by name. Names are the recording format's (pkg/record) and never change.
-var kinds = map[string]Body{
-	"exec": &Exec{},
-	"fork": &Fork{},
-	"exit": &Exit{},
-	"step": &Step{},
-
-	"sandbox":    &Sandbox{},
-	"above":      &Above{},
-	"runtime":    &Runtime{},
-	"registered": &Registered{},
-	"networks":   &Networks{},
-	"readiness":  &Readiness{},
-	"programs":   &Programs{},
-	"look":       &Look{},
-
-	"detail":          &Detail{},
-	"wait":            &Wait{},
-	"request":         &Request{},
-	"answer":          &Answer{},
-	"link":            &Link{},
-	"address":         &Address{},
-	"setting":         &Setting{},
-	"enter":           &Enter{},
-	"connect":         &Connect{},
-	"accept":          &Accept{},
-	"close":           &Close{},
-	"exchange":        &Exchange{},
-	"agent":           &Agent{},
-	"configuration":   &Configuration{},
-	"result":          &Result{},
-	"firstconnection": &FirstConnection{},
-	"mount":           &Mount{},
-	"questions":       &Questions{},
-	"cut":             &Cut{},
-	"missing":         &Missing{},
-	"lockfile":        &LockFile{},
-
-	"clock":    &Clock{},
-	"lost":     &Lost{},
-	"degraded": &Degraded{},
-	"tick":     &Tick{},
-	"origin":   &Origin{},
-}
+var kinds = func() map[string]Body {
+	all := map[string]Body{}
+	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
+		maps.Copy(all, some)
+	}
+	return all
+}()
 
 var names = func() map[reflect.Type]string {
 	byType := make(map[reflect.Type]string, len(kinds))

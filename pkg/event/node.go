@@ -2,6 +2,17 @@ package event
 
 import "strings"
 
+var nodeKinds = map[string]Body{
+	"sandbox":    &Sandbox{},
+	"above":      &Above{},
+	"runtime":    &Runtime{},
+	"registered": &Registered{},
+	"networks":   &Networks{},
+	"readiness":  &Readiness{},
+	"programs":   &Programs{},
+	"look":       &Look{},
+}
+
 // Phase is a step in a sandbox's life.
 type Phase string
 

@@ -1,5 +1,12 @@
 package event
 
+var processKinds = map[string]Body{
+	"exec": &Exec{},
+	"fork": &Fork{},
+	"exit": &Exit{},
+	"step": &Step{},
+}
+
 // Fork reports a fork in a plugin's tree.
 type Fork struct {
 	Process Process `json:"process"`
