@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWorkBehindAnADD(t *testing.T) {
@@ -56,9 +57,7 @@ func TestWhatAnOutageWasSpentWaitingFor(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := model.Outage{Interval: model.Interval{Start: 10 * s, End: 80 * s}, Lacks: test.lacks}
-			if got := Outage(o); got != test.want {
-				t.Errorf("%+v, want %+v", got, test.want)
-			}
+			harness.Equal(t, Outage(o), test.want)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func seen(im *model.Image, change ...func(*model.Image)) *model.Image {
@@ -137,9 +138,7 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			op := add(test.run)
-			if got := drawn(options.Judge(op).Calls[op.Calls[0]].Parts); got != test.want {
-				t.Errorf("\n got %s\nwant %s", got, test.want)
-			}
+			harness.Equal(t, drawn(options.Judge(op).Calls[op.Calls[0]].Parts), test.want)
 		})
 	}
 }
@@ -170,9 +169,7 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"plugin p did unobserved work":                           seen(plugin("p", 0, 100)),
 	} {
 		op := add(run)
-		if got := options.Judge(op).Calls[op.Calls[0]].Parts[0].String(); got != want {
-			t.Errorf("\n got %s\nwant %s", got, want)
-		}
+		harness.Equal(t, options.Judge(op).Calls[op.Calls[0]].Parts[0].String(), want)
 	}
 }
 
@@ -199,9 +196,7 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		run := with(seen(plugin("p", 0, 9), func(im *model.Image) { im.Run.Result = &test.result }), exit(test.code))
 		run.Run.Command = test.command
 		op := add(run)
-		if got := options.Judge(op).Calls[op.Calls[0]].Failure; got != test.want {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
-		}
+		harness.Equal(t, options.Judge(op).Calls[op.Calls[0]].Failure, test.want, name)
 	}
 }
 

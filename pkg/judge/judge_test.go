@@ -86,13 +86,7 @@ func TestWhereTheTimeWent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, p := range options.Judge(test.op).Calls[test.op.Calls[0]].Parts {
-				got = append(got, fmt.Sprintf("%s/%s %s", p.Kind, p.Name, p.Time))
-			}
-			if s := strings.Join(got, ", "); s != test.want {
-				t.Errorf("\n got %s\nwant %s", s, test.want)
-			}
+			harness.Equal(t, drawn(options.Judge(test.op).Calls[test.op.Calls[0]].Parts), test.want)
 		})
 	}
 }

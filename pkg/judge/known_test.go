@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // redacted returns a message whole, and redacted without and with a known configuration.
@@ -74,14 +75,10 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 		for content, want := range map[string]bool{
 			"": false, "\x00\x00": false, cut: false, cut + "}}": true, cut + "}}\x00\x00": false,
 		} {
-			if sound.MatchString(content) != want {
-				t.Errorf("%s: %q is listed: %v", dir, content, want)
-			}
+			harness.Equal(t, sound.MatchString(content), want, dir, content, "is listed")
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d such failures, not 2", found)
-	}
+	harness.Equal(t, found, 2, "such failures")
 	if got := recall("p", `failed to get network "pods" cached result: decoding version from network config: `+
 		`invalid character '\x00' looking for beginning of value`); got == nil || !strings.Contains(got.Remedy, "/cni/results") {
 		t.Errorf("a file full of NUL is taken for %+v", got)

@@ -19,9 +19,7 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 		"waiting for kernel locks, briefly each time":               {Kind: KernelLocks, Count: 40},
 		"the runtime ran no plugin":                                 {Kind: Between},
 	} {
-		if got := part.What(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		harness.Equal(t, part.What(), want)
 	}
 }
 
@@ -35,9 +33,7 @@ func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
 			Kind: Agents, Name: "agentd", State: "stopped", In: "p", Asked: "through agent", Count: 2, Time: 2 * time.Second,
 			when: model.Interval{End: int64(longest)},
 		}
-		if got := part.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		harness.Equal(t, part.String(), want)
 	}
 }
 
@@ -54,9 +50,7 @@ func TestWhatAStateIsCalled(t *testing.T) {
 	} {
 		harness.Equal(t, inWords(s), want)
 	}
-	if got := inWords(&model.Spent{State: event.AgentIdle}); got != "" {
-		t.Errorf("an idle agent is %q", got)
-	}
+	harness.Equal(t, inWords(&model.Spent{State: event.AgentIdle}), "", "an idle agent")
 }
 
 func TestWhatADetectionIsCalled(t *testing.T) {

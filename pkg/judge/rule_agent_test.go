@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestAPIServer(t *testing.T) {
@@ -143,9 +144,7 @@ func TestAPeerThatWasNotFoundIsNamedSo(t *testing.T) {
 		"a process that was not found": {Network: "unix"},
 		"10.0.0.1:443":                 {Network: "tcp", Address: "10.0.0.1:443"},
 	} {
-		if got := peerName(&c); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		harness.Equal(t, peerName(&c), want)
 	}
 }
 

@@ -80,9 +80,7 @@ func TestPatternsOfCommands(t *testing.T) {
 		{"ip", "/sbin/ip", time.Second},
 		{"[", "/usr/bin/[", time.Second}, // a broken pattern matches nothing
 	} {
-		if got := o.threshold(&model.Image{Program: model.Program{Name: test.name, File: test.file}}); got != test.want {
-			t.Errorf("%q %q: %s, want %s", test.name, test.file, got, test.want)
-		}
+		harness.Equal(t, o.threshold(&model.Image{Program: model.Program{Name: test.name, File: test.file}}), test.want, test.name)
 	}
 }
 
@@ -175,8 +173,6 @@ func TestWhatIsSlowInside(t *testing.T) {
 		if got != test.want || len(j.SlowAgents) != c.SlowAgents || len(j.SlowLocks) != c.SlowLocks {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
-		if kept := slices.Contains(j.Reasons, Slow); kept != (c.SlowAgents+c.SlowLocks > 0) {
-			t.Errorf("%s: kept as slow: %v", name, kept)
-		}
+		harness.Equal(t, slices.Contains(j.Reasons, Slow), c.SlowAgents+c.SlowLocks > 0, name, "kept as slow")
 	}
 }

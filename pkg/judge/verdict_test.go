@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type ruling struct {
@@ -195,9 +196,8 @@ func TestOwnLeavesNoPieceOfAName(t *testing.T) {
 		return &model.Wait{Blame: &model.Blame{Pod: event.Pod{Namespace: "bank", Name: name}}}
 	}
 	e := &evidence{namespace: "shop", waits: []wait{{what: blamed("db")}, {what: blamed("db-vault")}}}
-	if own := e.own("held by x for pod bank/db-vault; held by y for pod bank/db"); own != "held by x for another pod; held by y for another pod" {
-		t.Error(own)
-	}
+	own := e.own("held by x for pod bank/db-vault; held by y for pod bank/db")
+	harness.Equal(t, own, "held by x for another pod; held by y for another pod")
 }
 
 // Work for an unknown caller is uncertain, and hidden from other namespaces.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheWayBackFromAnAnswer(t *testing.T) {
@@ -52,9 +53,7 @@ func TestTheWayBackFromAnAnswer(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%d-%d", i.Start, i.End))
 			}
-			if strings.Join(got, " ") != test.want {
-				t.Errorf("got %s, want %s", strings.Join(got, " "), test.want)
-			}
+			harness.Equal(t, strings.Join(got, " "), test.want)
 		})
 	}
 }

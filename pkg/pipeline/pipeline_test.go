@@ -94,9 +94,7 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 	reduced := 0
 	for round := range 7 {
 		for _, r := range three(p, round) {
-			if len(r.Whole.Read().ScopeSpans[0].Spans) != 3 {
-				t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
-			}
+			harness.Equal(t, len(r.Whole.Read().ScopeSpans[0].Spans), 3, "spans of the whole")
 			if r.Judgement.Reduced {
 				reduced++
 				harness.Equal(t, len(r.Read().ScopeSpans[0].Spans), 2, "reduced", r.Operation.ContainerID, "spans")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func owns(pod string) func(*event.Exec) {
@@ -98,7 +99,5 @@ func TestSuspectsAreBounded(t *testing.T) {
 	for range 9 {
 		s.wait(30, 39, "b", event.WaitMutex, "rtnl", heldBy("o", 11, "bridge"))
 	}
-	if n := held(s.line.open[0], "suspects"); n != 1 {
-		t.Errorf("%d suspects of one run", n)
-	}
+	harness.Equal(t, held(s.line.open[0], "suspects"), 1, "suspects of one run")
 }

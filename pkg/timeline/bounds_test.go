@@ -125,9 +125,7 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 		s.plugin(9, process, "ADD", "bridge", container(process))
 	}
 	for _, op := range s.tick(10).end().closed {
-		if partial := slices.Contains(op.Partial, "lost events: over quota"); partial != (op.ContainerID == "12") {
-			t.Errorf("%s is partial: %v", op.ContainerID, op.Partial)
-		}
+		harness.Equal(t, slices.Contains(op.Partial, "lost events: over quota"), op.ContainerID == "12", op.ContainerID, "is partial")
 	}
 	harness.Equal(t, s.line.Stats().Late, 19, "late, all but that of 12")
 }

@@ -311,9 +311,7 @@ func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 		}
 		harness.Equal(t, said(s, "cniscope.cause").GetStringValue(), string(event.LackFolder), "cause")
 		harness.Equal(t, said(s, "cniscope.slow").GetBoolValue(), o.Overdue, "slow")
-		if last := said(s, "cniscope.networks").GetStringValue(); last != folder[want].Text {
-			t.Errorf("the networks are %q, want the last of %v", last, folder)
-		}
+		harness.Equal(t, said(s, "cniscope.networks").GetStringValue(), folder[want].Text, "networks")
 	}
 }
 
@@ -347,9 +345,7 @@ func TestNobodyReplacesTheResource(t *testing.T) {
 		for _, kv := range (Node{Name: "n1", Attributes: given}).Resource() {
 			got[string(kv.Key)] = append(got[string(kv.Key)], kv.Value.AsString())
 		}
-		if s := fmt.Sprint(got["service.name"], got["k8s.node.name"], got["team"]); s != "["+want+"] [n1] [net]" {
-			t.Errorf("%q: %s", service, s)
-		}
+		harness.Equal(t, fmt.Sprint(got["service.name"], got["k8s.node.name"], got["team"]), "["+want+"] [n1] [net]", service)
 	}
 }
 

@@ -54,9 +54,7 @@ func load(t *testing.T) *registry.Model {
 		if len(a.Kinds) == 0 || a.Type == "" || a.Brief == "" || a.Stability == "" {
 			t.Errorf("%s is incomplete, or on no span", a.Key)
 		}
-		if (a.Type == "double") != regexp.MustCompile(`_ms$`).MatchString(a.Key) {
-			t.Errorf("%s: a double, and nothing else, is a time in milliseconds", a.Key)
-		}
+		harness.Equal(t, a.Type == "double", strings.HasSuffix(a.Key, "_ms"), a.Key, "is a time in milliseconds, a double")
 	}
 	return m
 }
