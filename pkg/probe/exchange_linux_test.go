@@ -134,8 +134,7 @@ func actCmd(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env .
 
 func started(t *testing.T, cmd *exec.Cmd) *os.Process {
 	t.Helper()
-	harness.Check(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	harness.Start(t, cmd)
 	return cmd.Process
 }
 

@@ -106,8 +106,7 @@ func TestAHostileName(t *testing.T) {
 	}
 	harness.Check(t, err)
 	cmd := exec.Command(file, "1000")
-	harness.Check(t, cmd.Start())
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	harness.Start(t, cmd)
 	s, err := StatOf(cmd.Process.Pid)
 	if err != nil || s.Name != name || s.Zombie() || s.Parent != os.Getpid() {
 		t.Errorf("%+v, %v", s, err)

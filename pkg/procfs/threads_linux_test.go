@@ -43,8 +43,7 @@ func TestAProcessHasEndedWithItsLastThread(t *testing.T) {
 
 	going := exec.Command("/proc/self/exe")
 	going.Env = append(os.Environ(), "CNISCOPE_TEST_FIRST_THREAD_ENDS=1")
-	harness.Check(t, going.Start())
-	defer func() { _ = going.Process.Kill(); _ = going.Wait() }()
+	harness.Start(t, going)
 	for {
 		s := harness.Must(StatOf(going.Process.Pid))(t)
 		if s.Zombie() {
