@@ -15,18 +15,18 @@ func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")
 // Calls counts a process's calls of read and write.
 func Calls(pid int) (reads, writes uint64) {
 	text := lineAt(unix.AT_FDCWD, path(pid, "io"))
-	return fieldIn(text, "syscr:"), fieldIn(text, "syscw:")
+	return fieldIn(text, "syscr:", 10), fieldIn(text, "syscw:", 10)
 }
 
 func field(file, name string) uint64 {
 	text, _ := os.ReadFile(file)
-	return fieldIn(string(text), name)
+	return fieldIn(string(text), name, 10)
 }
 
-func fieldIn(text, name string) (n uint64) {
+func fieldIn(text, name string, base int) (n uint64) {
 	for line := range strings.Lines(text) {
 		if number, is := strings.CutPrefix(line, name); is {
-			n, _ = strconv.ParseUint(strings.TrimSpace(number), 10, 64)
+			n, _ = strconv.ParseUint(strings.TrimSpace(number), base, 64)
 		}
 	}
 	return n

@@ -146,21 +146,11 @@ func textAt(pid int, from uintptr) string {
 // Killed reports a pending SIGKILL, or an exit.
 func Killed(pid int) bool {
 	const exiting, sigkill = 0x4, 1 << (uint(unix.SIGKILL) - 1) // PF_EXITING (include/linux/sched.h)
-	line := lineAt(unix.AT_FDCWD, path(pid, "stat"))
-	if fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:]); len(fields) > 6 {
-		flags, _ := strconv.ParseUint(fields[6], 10, 64)
-		if flags&exiting != 0 {
-			return true
-		}
+	var flags uint64
+	if _, fields, err := readStat(pid); err == nil {
+		flags, _ = strconv.ParseUint(fields[6], 10, 64)
 	}
-	text, _ := os.ReadFile(path(pid, "status"))
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if name == "SigPnd" || name == "ShdPnd" {
-			if set, _ := strconv.ParseUint(strings.TrimSpace(value), 16, 64); set&sigkill != 0 {
-				return true
-			}
-		}
-	}
-	return false
+	status, _ := os.ReadFile(path(pid, "status"))
+	pending := fieldIn(string(status), "SigPnd:", 16) | fieldIn(string(status), "ShdPnd:", 16)
+	return flags&exiting != 0 || pending&sigkill != 0
 }

@@ -45,8 +45,7 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	harness.Check(t, cmd.Start())
-	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	harness.Start(t, cmd)
 	inodes = map[uint64]bool{}
 	harness.Check(t, procfs.Descriptors(cmd.Process.Pid, func(_ int, target string) bool {
 		if inode := procfs.SocketIn(target); inode != 0 {

@@ -51,8 +51,7 @@ func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 	o := observe(t)
 	for range loops {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
-		harness.Check(t, loop.Start())
-		t.Cleanup(func() { _, _ = loop.Process.Kill(), loop.Wait() })
+		harness.Start(t, loop)
 	}
 	for range plugins {
 		cmd := exec.Command(file)
