@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,12 +32,12 @@ func made() etwtest.File {
 	return etwtest.File{
 		Began: 300 * second, Start: begins, EventsLost: 5, BuffersLost: 6,
 		Buffers: [][]byte{
-			slicesConcat(
+			slices.Concat(
 				etwtest.Event64(record(1*second, "plain")), etwtest.Event64(record(2*second, "with items"), 16, 3, 8),
 				etwtest.Full64(record(3*second, "classic")), etwtest.Instance64(record(4*second, "instance")), etwtest.Message(13),
 				etwtest.Event64(record(5*second, "behind a message")),
 			),
-			slicesConcat(
+			slices.Concat(
 				etwtest.System64(3, 1, 4, 306*second, []byte("system")), etwtest.Compact64(3, 1, 4, 307*second, []byte("compact")),
 				etwtest.PerfInfo(8, 3, 1, 4, 308*second, []byte("perfinfo")), etwtest.PerfInfo(4, 3, 1, 4, 309*second, []byte("of 32 bits")),
 				etwtest.PerfInfo(8, 5, 1, 4, 310*second, []byte("a thread's")),
@@ -44,8 +45,6 @@ func made() etwtest.File {
 		},
 	}
 }
-
-func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func readAll(data []byte) (h etl.Header, records []etw.Record, stats etl.Stats, err error) {
 	r, err := etl.NewReader(bytes.NewReader(data))

@@ -124,52 +124,24 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 // Server 2025.
 func seed() etwtest.File {
 	const (
-		ticks = int64(10_000) // per ms
-		start = 300 * second
-	)
-	var kernel, system [][]byte
-	filetime := func(at int64) int64 { return begins + at*ticks }
-	began := func(at int64, pid, parent uint32, path, command string) {
-		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
-			Provider: etw.KernelProcess, What: etw.Start, Version: 5, Time: start + at*ticks, PID: pid, Parent: parent,
-			Created: filetime(at), Image: `\Device\HarddiskVolume3` + path,
-		})))
-		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
-			Provider: etw.SystemProcess, What: etw.Start, Version: 4, Time: start + at*ticks + 9, PID: pid, Parent: parent, Code: 259,
-			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: command,
-		})))
-	}
-	ended := func(at, since int64, pid, code uint32, path string) {
-		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
-			Provider: etw.KernelProcess, What: etw.End, Version: 2, Time: start + at*ticks, PID: pid, Code: code,
-			Created: filetime(since), Image: path[strings.LastIndexByte(path, '\\')+1:],
-		})))
-		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
-			Provider: etw.SystemProcess, What: etw.End, Version: 4, Time: start + at*ticks + 7, PID: pid, Code: code,
-			Image: path[strings.LastIndexByte(path, '\\')+1:],
-		})))
-	}
-	const (
 		plugin = `\opt\cni\bin\antrea.exe`
 		ipam   = `\opt\cni\bin\host-local.exe`
 		shell  = `\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`
 		get    = `powershell.exe -NoLogo -NoProfile -NonInteractive -Command Get-NetAdapter`
 		set    = `powershell.exe -NoLogo -NoProfile -NonInteractive -Command Set-NetIPInterface`
 	)
-	began(100, 2000, 1000, plugin, "antrea.exe")
-	began(110, 2004, 2000, ipam, "host-local.exe")
-	ended(125, 110, 2004, 0, ipam)
-	began(130, 2008, 2000, shell, get)
-	ended(930, 130, 2008, 0, shell)
-	began(940, 2012, 2000, shell, set)
-	ended(5040, 940, 2012, 0, shell)
-	ended(5100, 100, 2000, 0, plugin)
-	began(20_000, 2004, 1000, plugin, "antrea.exe") // a reused PID
-	ended(20_030, 20_000, 2004, 0xc0000005, plugin)
-	return etwtest.File{
-		Began: start, Start: begins, Compress: true,
-		Buffers: [][]byte{slicesConcat(system...), slicesConcat(kernel...)},
-	}
+	n := &etwtest.Node{}
+	n.Began(100, 2000, 1000, plugin, "antrea.exe")
+	n.Began(110, 2004, 2000, ipam, "host-local.exe")
+	n.Ended(125, 2004, 0)
+	n.Began(130, 2008, 2000, shell, get)
+	n.Ended(930, 2008, 0)
+	n.Began(940, 2012, 2000, shell, set)
+	n.Ended(5040, 2012, 0)
+	n.Ended(5100, 2000, 0)
+	n.Began(20_000, 2004, 1000, plugin, "antrea.exe") // a reused PID
+	n.Ended(20_030, 2004, 0xc0000005)
+	return n.File()
 }
 
 // Of the seed's plugins.
