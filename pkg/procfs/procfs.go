@@ -36,8 +36,8 @@ type Stat struct {
 	CPU             int64 // user and system, ns in steps of a Tick
 }
 
-// Extent has the addresses of a process's arguments and environment, zero if they are hidden. It changes with each exec:
-// the kernel randomizes it.
+// Extent has the addresses of a process's arguments and environment; zero if hidden. The kernel randomizes it with each
+// exec.
 type Extent struct{ Args, ArgsEnd, Env, EnvEnd uint64 }
 
 // StatOf reads a process's stat. See Gone for the error.

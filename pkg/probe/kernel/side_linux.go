@@ -255,7 +255,8 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 // Close detaches; now is in monotonic ns.
 func (s *Side) Close(now int64) error {
 	errs := []error{
-		s.Gate.Calls.Follow(now, false), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin), s.counters.close(),
+		s.Gate.Calls.Follow(now, false), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin),
+		s.counters.close(),
 	}
 	if s.numbers != nil {
 		errs = append(errs, s.numbers.Close())

@@ -95,7 +95,8 @@ type reader struct {
 func newReader(s *Source, sink event.Sink) *reader {
 	_, polls := s.teller.(*Snapshots)
 	r := &reader{
-		Source: s, watched: map[uint32]*watched{}, lives: anchor.Anchor.Alive, sink: sink, polls: polls, unread: map[string]uint64{},
+		Source: s, watched: map[uint32]*watched{}, lives: anchor.Anchor.Alive, sink: sink, polls: polls,
+		unread: map[string]uint64{},
 	}
 	r.agents = newAgents(r, s.options.Agents)
 	r.tracker = proctracker.New(proctracker.Options{
