@@ -33,7 +33,7 @@ func (s *stepping) listed(sandbox string) *listed {
 }
 
 func ask(into any, command ...string) error {
-	out, err := exec.Command(cniscope, append(command, "--format", "json", "--config", stepped)...).Output()
+	out, err := exec.Command(cniscope, append(command, "--format", "json", "--config", configFile)...).Output()
 	if err == nil {
 		err = json.Unmarshal(out, into)
 	}
@@ -60,7 +60,7 @@ func (s *stepping) reload(n int) error {
 	const done = "options changed"
 	before := strings.Count(s.said.String(), done)
 	toml := fmt.Sprintf("%s[slow]\ncall = \"%dms\"\n", s.toml, 2001+n)
-	if err := os.WriteFile(stepped, []byte(toml), 0o600); err != nil {
+	if err := os.WriteFile(configFile, []byte(toml), 0o600); err != nil {
 		return err
 	}
 	return s.until("the options are read again", func() bool { return strings.Count(s.said.String(), done) > before })
@@ -84,13 +84,13 @@ func (s *stepping) memory() error {
 const resting = 3 * time.Second
 
 func (s *stepping) rests() error {
-	before, err := procfs.StatOf(s.run.Process.Pid)
+	before, err := procfs.StatOf(s.Process.Pid)
 	if err != nil {
 		return err
 	}
 	began := clock.Monotonic()
 	time.Sleep(resting)
-	after, err := procfs.StatOf(s.run.Process.Pid)
+	after, err := procfs.StatOf(s.Process.Pid)
 	if err != nil {
 		return err
 	}

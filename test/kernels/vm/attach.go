@@ -3,15 +3,12 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -83,19 +80,10 @@ func attaching() int {
 }
 
 func attachOnce(to io.Writer, kill bool) error {
-	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "attaching"))}
-	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
-	out, err := p.StdoutPipe()
-	if err == nil {
-		p.end, err = p.StdinPipe()
-	}
-	if err == nil {
-		err = p.Start()
-	}
+	p, err := startProber("attaching")
 	if err != nil {
 		return err
 	}
-	p.says = bufio.NewScanner(out)
 	said, err := p.until("attached")
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -49,6 +50,15 @@ func command(plugin string) *exec.Cmd {
 		"TRACEPARENT=" + id.Trace.Parent,
 	}
 	return cmd
+}
+
+// hang calls a plugin that runs until its standard input ends.
+func hang() (plugin *exec.Cmd, stdin io.Closer, err error) {
+	plugin = command("hung")
+	if stdin, err = plugin.StdinPipe(); err == nil {
+		err = plugin.Start()
+	}
+	return plugin, stdin, err
 }
 
 // finish runs cmd; it fails only if cmd could not run.

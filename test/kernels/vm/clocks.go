@@ -21,10 +21,7 @@ import (
 	"github.com/cniscope/cniscope/test/kernels/traced"
 )
 
-func steps(options string) bool { return strings.Contains(options, "cniscope.clocks=1") }
-
 const (
-	stepped  = "/tmp/stepped.toml"
 	taker    = "/collector"
 	takesAt  = "127.0.0.1:4317"
 	takenAll = "/tmp/taken.json"
@@ -100,69 +97,28 @@ func suspended() time.Duration {
 
 // stepping is a machine whose clock is set while plugins run and cniscope observes.
 type stepping struct {
+	*running
 	to   io.Writer
 	toml string // the program's options
-	run  *exec.Cmd
-	said log
-	over chan error
 	runs []traced.Run
 }
 
-func stepClocks(to io.Writer, options string) error {
-	if err := install(); err != nil {
-		return err
-	}
+func stepClocks(to io.Writer, options string, _ int) error {
 	if err := loopback(true); err != nil {
 		return err
 	}
-	if err := release(to); err != nil {
+	s := &stepping{to: to, toml: observes}
+	if byConnector(options) {
+		s.toml += connected
+	}
+	var err error
+	if s.running, err = startProgram(cniscope, s.toml); err != nil {
 		return err
 	}
-	s := &stepping{to: to}
-	if err := s.begin(byConnector(options)); err != nil {
-		return err
-	}
-	err := s.all()
-	if err != nil {
+	if err = s.all(); err != nil {
 		err = fmt.Errorf("%w\nit said:\n%s", err, s.said.String())
 	}
-	if err := errors.Join(err, s.tell(), s.end()); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(to, "\nend")
-	return err
-}
-
-func (s *stepping) begin(connector bool) error {
-	s.toml = observes
-	if connector {
-		s.toml += "[probe]\nsource = \"connector\"\n"
-	}
-	if err := os.WriteFile(stepped, []byte(s.toml), 0o600); err != nil {
-		return err
-	}
-	s.run, s.over = exec.Command(cniscope, "run", "--config", stepped), make(chan error, 1)
-	s.run.Stderr, s.run.Env = &s.said, []string{"NODE_NAME=vm", "HOME=/tmp"}
-	if err := s.run.Start(); err != nil {
-		return err
-	}
-	go func() { s.over <- s.run.Wait() }()
-	return s.until("it observes", func() bool { return s.said.says("observing CNI calls") })
-}
-
-func (s *stepping) until(what string, is func() bool) error {
-	for began := clock.Monotonic(); !is(); time.Sleep(20 * time.Millisecond) {
-		select {
-		case err := <-s.over:
-			s.over <- err
-			return fmt.Errorf("until %s: cniscope ended: %w", what, err)
-		default:
-		}
-		if clock.Monotonic()-began > int64(2*time.Minute) {
-			return fmt.Errorf("until %s: two minutes were not enough", what)
-		}
-	}
-	return nil
+	return errors.Join(err, s.tell(), s.stop())
 }
 
 func (s *stepping) all() error {
@@ -341,9 +297,4 @@ func line(to io.Writer, kind string, what any) error {
 		_, err = fmt.Fprintf(to, "\n%s %s\n", kind, data)
 	}
 	return err
-}
-
-func (s *stepping) end() error {
-	_ = s.run.Process.Signal(unix.SIGTERM)
-	return <-s.over
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +25,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
-// counts reports whether the machine counts instructions: one nanosecond each (-icount shift=0).
-func counts(options string) bool { return strings.Contains(options, "cniscope.count=1") }
-
 // batches per loop, of which the cheapest counts. A batch is short against the kernel's tick of 4
 // ms.
 const batches = 60
@@ -38,11 +34,9 @@ type counted struct {
 	Loops map[string]float64 `json:"loops"`
 }
 
-// count measures each loop's cost without a probe and in every state of one.
-func count(to io.Writer) error {
-	if err := install(); err != nil {
-		return err
-	}
+// count measures each loop's cost without a probe and in every state of one, in instructions: one nanosecond each
+// (-icount shift=0).
+func count(to io.Writer, _ string, _ int) error {
 	// Loops bypass Go's scheduler, so each occupies a CPU slot forever; garbage collection would wait for them.
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(8)
@@ -51,19 +45,12 @@ func count(to io.Writer) error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := release(to); err != nil {
-		return err
-	}
 	tell := func(state string) error {
 		costs, err := measure(loops)
 		if err != nil {
 			return err
 		}
-		line, err := json.Marshal(counted{State: state, Loops: costs})
-		if err == nil {
-			_, err = fmt.Fprintf(to, "\ncounted %s\n", line)
-		}
-		return err
+		return line(to, "counted", counted{State: state, Loops: costs})
 	}
 	for _, state := range []string{"warm", "nothing", "nothing again"} {
 		if err := tell(state); err != nil {
@@ -75,7 +62,7 @@ func count(to io.Writer) error {
 		err = inACall(tell)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(to, "\nway %s\n\nend\n", way)
+		_, err = fmt.Fprintf(to, "\nway %s\n", way)
 	}
 	return err
 }
@@ -113,9 +100,9 @@ type prober struct {
 	end  io.Closer // its standard input
 }
 
-// startProber starts one with the given way; empty selects the best.
-func startProber(way string) (*prober, error) {
-	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "prober"), way)}
+// startProber starts a program that runs until its standard input ends.
+func startProber(name string, args ...string) (*prober, error) {
+	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, name), args...)}
 	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
 	out, err := p.StdoutPipe()
 	if err != nil {
@@ -126,6 +113,16 @@ func startProber(way string) (*prober, error) {
 	}
 	p.says = bufio.NewScanner(out)
 	return p, p.Start()
+}
+
+// startProbe starts a probe with the given way; empty selects the best.
+func startProbe(way string) (*prober, string, error) {
+	p, err := startProber("prober", way)
+	if err != nil {
+		return nil, "", err
+	}
+	way, err = p.until("ready")
+	return p, way, err
 }
 
 func (p *prober) until(what string) (more string, err error) {
@@ -148,14 +145,11 @@ func (p *prober) stopped(do func() error) error {
 }
 
 func throughStates(tell func(state string) error) (way string, err error) {
-	p, err := startProber("")
+	p, way, err := startProbe("")
 	if err != nil {
 		return "", err
 	}
 	in := func(state string) error { return p.stopped(func() error { return tell(state) }) }
-	if way, err = p.until("ready"); err != nil {
-		return "", err
-	}
 	if err := in("before"); err != nil {
 		return "", err
 	}
@@ -169,11 +163,8 @@ func throughStates(tell func(state string) error) (way string, err error) {
 }
 
 func inACall(tell func(state string) error) error {
-	p, err := startProber(bySystemCall)
+	p, _, err := startProbe(bySystemCall)
 	if err != nil {
-		return err
-	}
-	if _, err := p.until("ready"); err != nil {
 		return err
 	}
 	err = p.duringACall(func() error { return p.stopped(func() error { return tell("in a call, by system calls") }) })
@@ -187,11 +178,7 @@ func (p *prober) duringACall(do func() error) error {
 	for fd := 3; fd < mostFiles; fd++ { // Linux 5.10's close_range lacks the flag
 		unix.CloseOnExec(fd)
 	}
-	plugin := command("hung")
-	stdin, err := plugin.StdinPipe()
-	if err == nil {
-		err = plugin.Start()
-	}
+	plugin, stdin, err := hang()
 	if err != nil {
 		return err
 	}

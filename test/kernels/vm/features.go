@@ -15,15 +15,26 @@ import (
 )
 
 var optional = map[string]func(*scene) error{
-	"network namespace cookies":             networkCookie,
-	"waits for the kernel's own locks":      kernelLocks,
-	"first connection, refused connections": firstConnection,
+	"network namespace cookies":             in("inside", networkCookie),
+	"waits for the kernel's own locks":      in("contending", kernelLocks),
+	"first connection, refused connections": in("first", firstConnection),
 	"who drops packets":                     dropped(byXDP, namesXDP),
 }
 
 type feature struct {
 	name  string
 	check func(*scene) error
+}
+
+// in checks what was seen of a plugin's run.
+func in(plugin string, check func(*scene, *event.Exec) error) func(*scene) error {
+	return func(s *scene) error {
+		root, err := s.run(plugin)
+		if err != nil {
+			return err
+		}
+		return check(s, root)
+	}
 }
 
 // features in the order of test/kernels/testdata/features.md.
@@ -34,34 +45,34 @@ var features = []feature{
 	{"plugins run undisturbed", undisturbed},
 	{"cniscope, from call to span", wholeProgram},
 	{"cniscope doctor knows the kernel", doctor},
-	{"fork, exec and exit", wholeTree},
-	{"function that started a command", startedBy},
-	{"exit code", exitCode},
-	{"signal", signal},
-	{"identity of the call", callIdentity},
-	{"delegate and its standard input", delegates},
-	{"script, by its own name", script},
-	{"exec of a thread", execOfThread},
-	{"long environment", longEnvironment},
+	{"fork, exec and exit", in("tree", wholeTree)},
+	{"function that started a command", in("tree", startedBy)},
+	{"exit code", in("failing", exitCode)},
+	{"signal", in("killed", signal)},
+	{"identity of the call", in("tree", callIdentity)},
+	{"delegate and its standard input", in("tree", delegates)},
+	{"script, by its own name", in("script", script)},
+	{"exec of a thread", in("replaced", execOfThread)},
+	{"long environment", in("crowded", longEnvironment)},
 	{"unprivileged callers not trusted", unprivileged},
-	{"CPU time", cpuTime},
-	{"run-queue delay", runDelay},
-	{"time of the fork", started},
-	{"standard input", standardInput},
-	{"PID namespaces", pidNamespaces},
-	{"network namespace", networkNamespace},
-	{"network namespace cookie", networkCookie},
-	{"calls in progress at start", underWay},
+	{"CPU time", in("busy", cpuTime)},
+	{"run-queue delay", in("busy", runDelay)},
+	{"time of the fork", in("tree", started)},
+	{"standard input", in("inside", standardInput)},
+	{"PID namespaces", in("inside", pidNamespaces)},
+	{"network namespace", in("inside", networkNamespace)},
+	{"network namespace cookie", in("inside", networkCookie)},
+	{"calls in progress at start", in("hung", underWay)},
 	{"inside of plugins by functions", byFunctions},
-	{"sleeps", sleeps},
-	{"waits for locks on files, who has them", fileLock},
-	{"waits for the kernel's own locks, who has them", kernelLocks},
-	{"sysctls written", settings},
-	{"network namespaces entered", namespacesEntered},
-	{"configuration and result", configuration},
-	{"connections, who answers", connections},
-	{"connections refused", refusals},
-	{"first connection of a pod", firstConnection},
+	{"sleeps", in("sleeping", sleeps)},
+	{"waits for locks on files, who has them", in("locking", fileLock)},
+	{"waits for the kernel's own locks, who has them", in("contending", kernelLocks)},
+	{"sysctls written", in("setting", settings)},
+	{"network namespaces entered", in("setting", namespacesEntered)},
+	{"configuration and result", in("answering", configuration)},
+	{"connections, who answers", in("dialling", connections)},
+	{"connections refused", in("refused", refusals)},
+	{"first connection of a pod", in("first", firstConnection)},
 	{"who dropped packets", dropped(byXDP, namesXDP)},
 	{"nftables chain that dropped packets", dropped(byChain, namesChain)},
 	{"nothing lost", nothingLost},
@@ -131,11 +142,7 @@ func undisturbed(s *scene) error {
 	return nil
 }
 
-func wholeTree(s *scene) error {
-	root, err := s.run("tree")
-	if err != nil {
-		return err
-	}
+func wholeTree(s *scene, root *event.Exec) error {
 	child := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.File == helper })
 	switch {
 	case child == nil:
@@ -150,11 +157,7 @@ func wholeTree(s *scene) error {
 	return nil
 }
 
-func startedBy(s *scene) error {
-	root, err := s.run("tree")
-	if err != nil {
-		return err
-	}
+func startedBy(s *scene, root *event.Exec) error {
 	child := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.File == helper })
 	if child == nil {
 		return errors.New("its child's exec was not seen")
@@ -165,44 +168,28 @@ func startedBy(s *scene) error {
 	return nil
 }
 
-func exitCode(s *scene) error {
-	root, err := s.run("failing")
-	if err != nil {
-		return err
-	}
+func exitCode(s *scene, root *event.Exec) error {
 	if x := s.exit(root.Process); x.Code != 7 || x.Signal != "" {
 		return fmt.Errorf("%+v, want code 7", *x)
 	}
 	return nil
 }
 
-func signal(s *scene) error {
-	root, err := s.run("killed")
-	if err != nil {
-		return err
-	}
+func signal(s *scene, root *event.Exec) error {
 	if x := s.exit(root.Process); x.Code != 0 || x.Signal != "SIGKILL" {
 		return fmt.Errorf("%+v, want SIGKILL", *x)
 	}
 	return nil
 }
 
-func callIdentity(s *scene) error {
-	root, err := s.run("tree")
-	if err != nil {
-		return err
-	}
+func callIdentity(s *scene, root *event.Exec) error {
 	if want := identity("tree"); !root.InPath || *root.Call != want || root.File != pluginFolder+"/tree" || root.Truncated {
 		return fmt.Errorf("%+v with %+v, want %+v", *root, *root.Call, want)
 	}
 	return nil
 }
 
-func delegates(s *scene) error {
-	root, err := s.run("tree")
-	if err != nil {
-		return err
-	}
+func delegates(s *scene, root *event.Exec) error {
 	ipam := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.Name == "delegate" })
 	if ipam == nil || !ipam.InPath || ipam.Root || ipam.Call == nil || ipam.Stdin == "" || ipam.Stdin == root.Stdin {
 		return fmt.Errorf("%+v below %+v", ipam, *root)
@@ -210,22 +197,14 @@ func delegates(s *scene) error {
 	return nil
 }
 
-func script(s *scene) error {
-	root, err := s.run("script")
-	if err != nil {
-		return err
-	}
+func script(s *scene, root *event.Exec) error {
 	if root.Name != "script" || root.File != pluginFolder+"/script" || len(root.Args)+root.Hidden != 0 {
 		return fmt.Errorf("%+v", *root)
 	}
 	return nil
 }
 
-func execOfThread(s *scene) error {
-	root, err := s.run("replaced")
-	if err != nil {
-		return err
-	}
+func execOfThread(s *scene, root *event.Exec) error {
 	second := s.exec(func(x *event.Exec) bool { return x.Process == root.Process && x.Name == "helper" })
 	if second == nil {
 		return errors.New("the second image was not seen, or not as the same process")
@@ -236,11 +215,7 @@ func execOfThread(s *scene) error {
 	return nil
 }
 
-func longEnvironment(s *scene) error {
-	root, err := s.run("crowded")
-	if err != nil {
-		return err
-	}
+func longEnvironment(s *scene, root *event.Exec) error {
 	if want := identity("crowded"); *root.Call != want || root.Truncated {
 		return fmt.Errorf("%+v with %+v", *root, *root.Call)
 	}
@@ -275,22 +250,14 @@ func tracepoints(names ...string) func(*scene) error {
 	}
 }
 
-func standardInput(s *scene) error {
-	root, err := s.run("inside")
-	if err != nil {
-		return err
-	}
+func standardInput(s *scene, root *event.Exec) error {
 	if want := s.calls["inside"].says.Stdin; root.Stdin != want || want == "" {
 		return fmt.Errorf("%q, want %q", root.Stdin, want)
 	}
 	return nil
 }
 
-func networkNamespace(s *scene) error {
-	root, err := s.run("inside")
-	if err != nil {
-		return err
-	}
+func networkNamespace(s *scene, root *event.Exec) error {
 	want := s.calls["inside"].says.NetNS
 	if root.NetNS.Label != want || want == "" || s.exit(root.Process).NetNS != root.NetNS {
 		return fmt.Errorf("%+v, and %+v in the end, want %s", root.NetNS, s.exit(root.Process).NetNS, want)
@@ -298,11 +265,7 @@ func networkNamespace(s *scene) error {
 	return nil
 }
 
-func networkCookie(s *scene) error {
-	root, err := s.run("inside")
-	if err != nil {
-		return err
-	}
+func networkCookie(s *scene, root *event.Exec) error {
 	if root.NetNS.Key == root.NetNS.Label {
 		return errors.New("the inode number stands in for it")
 	}

@@ -5,10 +5,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,31 +31,43 @@ func main() {
 		fmt.Fprintln(os.Stderr, "init:", begin())
 		powerOff()
 	}
-	options, err := os.ReadFile("/proc/cmdline")
-	time.AfterFunc(patience+time.Duration(starts(string(options))+whole(string(options)))*time.Minute, powerOff)
-	switch {
-	case err != nil:
-	case counts(string(options)):
-		err = count(os.Stdout)
-	case prices(string(options)):
-		err = price(os.Stdout)
-	case steps(string(options)):
-		err = stepClocks(os.Stdout, string(options))
-	case misses(string(options)):
-		err = countMisses(os.Stdout)
-	case number(string(options), "cniscope.detach=") > 0:
-		err = detach(os.Stdout)
-	case rounds(string(options)) > 0:
-		err = compare(os.Stdout, rounds(string(options)))
-	case starts(string(options)) > 0:
-		err = startAndStop(os.Stdout, whole(string(options)), starts(string(options)))
-	default:
-		err = report(os.Stdout, string(options))
-	}
-	if err != nil {
+	if err := play(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "init:", err)
 	}
 	powerOff()
+}
+
+// play does what the kernel's command line asks for, as cniscope.count=1.
+func play(to io.Writer) error {
+	read, err := os.ReadFile("/proc/cmdline")
+	options := string(read)
+	time.AfterFunc(patience+time.Duration(number(options, "starts")+number(options, "whole"))*time.Minute, powerOff)
+	if err := errors.Join(err, install(), release(to)); err != nil {
+		return err
+	}
+	do, times := report, 0
+	for name, other := range map[string]func(to io.Writer, options string, times int) error{
+		"count": count, "price": price, "clocks": stepClocks, "misses": countMisses, "detach": detach, "compare": compare, "starts": startAndStop,
+	} {
+		if n := number(options, name); n > 0 {
+			do, times = other, n
+		}
+	}
+	if err := do(to, options, times); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(to, "\nend\n")
+	return err
+}
+
+func number(options, key string) int {
+	for _, o := range strings.Fields(options) {
+		if n, is := strings.CutPrefix(o, "cniscope."+key+"="); is {
+			times, _ := strconv.Atoi(n)
+			return times
+		}
+	}
+	return 0
 }
 
 // begin prepares the machine and restarts init: the BPF library reads /proc before main.

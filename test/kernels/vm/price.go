@@ -21,9 +21,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// prices reports whether the machine counts BPF instructions: cniscope.price=1.
-func prices(options string) bool { return number(options, "cniscope.price=") > 0 }
-
 // A pod's plugins are runs with commands: about a quarter of bridge's and portmap's in the same proportions. Per
 // program the cheapest pod counts, since preemption adds other programs' instructions.
 const (
@@ -48,10 +45,7 @@ type programRun struct {
 }
 
 // price runs a pod's plugins in both ways and prints each BPF program's cost.
-func price(to io.Writer) error {
-	if err := install(); err != nil {
-		return err
-	}
+func price(to io.Writer, _ string, _ int) error {
 	debug.SetGCPercent(-1)
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
@@ -75,11 +69,8 @@ func price(to io.Writer) error {
 		return err
 	}
 	for _, way := range []string{byFunction, bySystemCall} {
-		p, err := startProber(way)
+		p, _, err := startProbe(way)
 		if err != nil {
-			return err
-		}
-		if _, err := p.until("ready"); err != nil {
 			return err
 		}
 		tell := func() error {
@@ -101,11 +92,7 @@ func price(to io.Writer) error {
 			}
 		}
 	}
-	if err := release(to); err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(to, "\nend\n")
-	return err
+	return nil
 }
 
 // without is cniscope without names of functions and drops; both run in turns.
@@ -136,7 +123,7 @@ const over = 5 * time.Second
 // program measures a running cniscope.
 func (m meter) program(name string) (s spent, err error) {
 	s.Name = name
-	c, err := startProgram(name, "")
+	c, err := startProgram(name, options)
 	if err != nil {
 		return s, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 const (
@@ -20,6 +22,8 @@ const (
 	configFile = "/tmp/cniscope.toml"
 	options    = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
 )
+
+const connected = "[probe]\nsource = \"connector\"\n"
 
 type log struct {
 	mu  sync.Mutex
@@ -43,7 +47,7 @@ func (l *log) String() string {
 func wholeProgram(s *scene) error {
 	toml := ""
 	if byConnector(s.options) {
-		toml = "[probe]\nsource = \"connector\"\n"
+		toml = connected
 	}
 	run, err := startCniscope(toml)
 	if err != nil {
@@ -68,14 +72,14 @@ type running struct {
 	ended chan error
 }
 
-func startCniscope(more string) (*running, error) { return startProgram(cniscope, more) }
+func startCniscope(more string) (*running, error) { return startProgram(cniscope, options+more) }
 
-func startProgram(name, more string) (*running, error) {
-	if err := os.WriteFile(configFile, []byte(options+more), 0o600); err != nil {
+func startProgram(name, toml string) (*running, error) {
+	if err := os.WriteFile(configFile, []byte(toml), 0o600); err != nil {
 		return nil, err
 	}
 	r := &running{Cmd: exec.Command(name, "run", "--config", configFile), ended: make(chan error, 1)}
-	r.Stderr, r.Env = &r.said, []string{"NODE_NAME=vm"}
+	r.Stderr, r.Env = &r.said, []string{"NODE_NAME=vm", "HOME=/tmp"}
 	if err := r.Start(); err != nil {
 		return nil, err
 	}
@@ -85,11 +89,19 @@ func startProgram(name, more string) (*running, error) {
 
 // observed waits until cniscope observes calls for the nth time.
 func (r *running) observed(n int) error {
-	for strings.Count(r.said.String(), `msg="observing `) < n {
+	return r.until("it observes", func() bool { return strings.Count(r.said.String(), `msg="observing `) >= n })
+}
+
+func (r *running) until(what string, is func() bool) error {
+	for began := clock.Monotonic(); !is(); time.Sleep(20 * time.Millisecond) {
 		select {
 		case err := <-r.ended:
-			return fmt.Errorf("it ended: %w: %s", err, r.said.String())
-		case <-time.After(20 * time.Millisecond):
+			r.ended <- err
+			return fmt.Errorf("until %s: cniscope ended: %w: %s", what, err, r.said.String())
+		default:
+		}
+		if clock.Monotonic()-began > int64(patience/3) {
+			return fmt.Errorf("until %s: %v were not enough", what, patience/3)
 		}
 	}
 	return nil

@@ -3,8 +3,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,15 +42,9 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-func report(to io.Writer, options string) error {
-	if err := install(); err != nil {
-		return err
-	}
+func report(to io.Writer, options string, _ int) error {
 	s := &scene{options: options}
 	if err := s.play(); err != nil {
-		return err
-	}
-	if err := release(to); err != nil {
 		return err
 	}
 	for _, f := range features {
@@ -58,11 +52,9 @@ func report(to io.Writer, options string) error {
 		if err := f.check(s); err != nil {
 			r.OK, r.Detail = false, err.Error()
 		}
-		line, err := json.Marshal(r)
-		if err != nil {
+		if err := line(to, "feature", r); err != nil {
 			return err
 		}
-		fmt.Fprintf(to, "\nfeature %s\n", line)
 	}
 	fmt.Fprintf(to, "\nway %s\n", s.stats.Way)
 	for name, program := range s.stats.Programs {
@@ -73,7 +65,6 @@ func report(to io.Writer, options string) error {
 	if n := s.missed(); n > 0 {
 		fmt.Fprintf(to, "\nmissed %s %d times\n", "programs", n)
 	}
-	fmt.Fprintln(to, "\nend")
 	return nil
 }
 
@@ -84,12 +75,8 @@ func (s *scene) play() error {
 		return err
 	}
 	go w.unlock()
-	early := command("hung")
-	stdin, err := early.StdinPipe()
+	early, stdin, err := hang()
 	if err != nil {
-		return err
-	}
-	if err := early.Start(); err != nil {
 		return err
 	}
 	s.hungPID = early.Process.Pid
@@ -190,16 +177,18 @@ func (s *scene) sink(e event.Event) {
 	s.events = append(s.events, e)
 }
 
-func (s *scene) exec(is func(*event.Exec) bool) *event.Exec {
+func first[B event.Body](s *scene, is func(B) bool) (none B) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.events {
-		if x, ok := e.Body.(*event.Exec); ok && is(x) {
-			return x
+		if b, ok := e.Body.(B); ok && is(b) {
+			return b
 		}
 	}
-	return nil
+	return none
 }
+
+func (s *scene) exec(is func(*event.Exec) bool) *event.Exec { return first(s, is) }
 
 func (s *scene) run(plugin string) (*event.Exec, error) {
 	if s.unsupported != nil {
@@ -213,34 +202,13 @@ func (s *scene) run(plugin string) (*event.Exec, error) {
 }
 
 func (s *scene) degraded(feature string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.events {
-		if d, ok := e.Body.(*event.Degraded); ok && d.Feature == feature {
-			return true
-		}
-	}
-	return false
+	return first(s, func(d *event.Degraded) bool { return d.Feature == feature }) != nil
 }
 
 func (s *scene) exit(p event.Process) *event.Exit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.events {
-		if x, ok := e.Body.(*event.Exit); ok && x.Process == p {
-			return x
-		}
-	}
-	return &event.Exit{Unseen: true}
+	return cmp.Or(first(s, func(x *event.Exit) bool { return x.Process == p }), &event.Exit{Unseen: true})
 }
 
 func (s *scene) fork(p event.Process) *event.Fork {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.events {
-		if x, ok := e.Body.(*event.Fork); ok && x.Process == p {
-			return x
-		}
-	}
-	return &event.Fork{}
+	return cmp.Or(first(s, func(f *event.Fork) bool { return f.Process == p }), &event.Fork{})
 }

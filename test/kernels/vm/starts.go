@@ -12,30 +12,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
-
-// starts is the requested number of attachments: cniscope.starts=100.
-func starts(options string) int { return number(options, "cniscope.starts=") }
-
-// whole is the requested number of complete starts before: cniscope.whole=2.
-func whole(options string) int { return number(options, "cniscope.whole=") }
-
-func number(options, key string) int {
-	for _, o := range strings.Fields(options) {
-		if n, is := strings.CutPrefix(o, key); is {
-			times, _ := strconv.Atoi(n)
-			return times
-		}
-	}
-	return 0
-}
 
 // Threads rest after each turn: idle time is free for the emulator.
 const (
@@ -117,11 +99,9 @@ func makeSleepers() error {
 
 // startAndStop attaches and detaches probes under load. Loading lasts most of a minute, so later
 // processes attach the loaded programs. Every second one is killed.
-func startAndStop(to io.Writer, whole, times int) error {
-	end, err := func() {}, install()
-	if err == nil {
-		end, err = besideLoad()
-	}
+func startAndStop(to io.Writer, options string, times int) error {
+	whole := number(options, "whole")
+	end, err := besideLoad()
 	if err != nil {
 		return err
 	}
@@ -145,11 +125,7 @@ func startAndStop(to io.Writer, whole, times int) error {
 			return fmt.Errorf("attaching, %d of %d times: %w", i+1, times, err)
 		}
 	}
-	if err := release(to); err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(to, "\nend\n")
-	return err
+	return nil
 }
 
 // besideLoad returns when other threads are in the functions that probes attach to, until end.
@@ -171,11 +147,7 @@ func besideLoad() (end func(), err error) {
 
 func startOnce(to io.Writer, kill bool, meanwhile func() error) error {
 	began := time.Now()
-	p, err := startProber("")
-	if err != nil {
-		return err
-	}
-	way, err := p.until("ready")
+	p, way, err := startProbe("")
 	if err != nil {
 		return err
 	}

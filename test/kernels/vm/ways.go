@@ -25,9 +25,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
-// rounds is the requested number of calls per plugin for comparing ways: cniscope.compare=1.
-func rounds(options string) int { return number(options, "cniscope.compare=") }
-
 type watcher struct {
 	*probe.Probe
 	way    string
@@ -65,20 +62,13 @@ func (w *watcher) ready() bool {
 }
 
 // compare calls every plugin repeatedly under both ways at once and prints both recordings.
-func compare(to io.Writer, rounds int) error {
-	if err := install(); err != nil {
-		return err
-	}
+func compare(to io.Writer, _ string, rounds int) error {
 	runtime.GOMAXPROCS(12) // for both readers and blocking calls
 	world, err := makeWorld()
 	if err != nil {
 		return err
 	}
-	early := command("hung")
-	stdin, err := early.StdinPipe()
-	if err == nil {
-		err = early.Start()
-	}
+	early, stdin, err := hang()
 	if err != nil {
 		return err
 	}
@@ -113,9 +103,6 @@ func compare(to io.Writer, rounds int) error {
 	cancel()
 	for _, w := range watchers {
 		err = errors.Join(err, <-w.ran, w.tell(to), w.Close())
-	}
-	if err == nil {
-		_, err = fmt.Fprintln(to, "\nend")
 	}
 	return err
 }
