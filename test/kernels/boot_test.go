@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -50,20 +48,42 @@ type reported struct {
 	release  string
 	features []feature
 	missed   []string
+	said     map[string][]string // what follows a line's first word
+	console  []byte
 }
 
-func boot(t *testing.T, k kernel) reported {
+// boot runs a machine to its end, byInstructions or by other options.
+func boot(t *testing.T, k kernel, options ...string) reported {
 	t.Helper()
-	console := run(t, k, byInstructions...)
-	r, complete := read(t, console)
-	if !complete {
-		t.Fatalf("the machine did not say all it should:\n%s", console)
+	k.needed(t)
+	if options == nil {
+		options = byInstructions
 	}
-	r.kernel = k
+	r := reported{kernel: k, console: run(t, k, options...), said: map[string][]string{}}
+	for line := range strings.Lines(string(r.console)) {
+		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		r.said[kind] = append(r.said[kind], rest)
+	}
+	if len(r.said["kernel"]) == 0 || len(r.said["end"]) == 0 {
+		t.Fatalf("the machine did not say all it should:\n%s", r.console)
+	}
+	r.release, r.missed, r.features = r.said["kernel"][0], r.said["missed"], decoded[feature](t, r.said["feature"])
 	if len(r.missed) > 0 {
 		t.Logf("not run when they should have been: %q", r.missed)
 	}
 	return r
+}
+
+func decoded[T any](t *testing.T, lines []string) (all []T) {
+	t.Helper()
+	for _, line := range lines {
+		var one T
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 func run(t *testing.T, k kernel, more ...string) []byte {
@@ -96,28 +116,4 @@ func (k kernel) needed(t *testing.T) {
 	if _, err := exec.LookPath(machines[k.arch()].program); err != nil {
 		t.Skip(err, "; make test-kernels installs it")
 	}
-}
-
-func read(t *testing.T, console []byte) (r reported, complete bool) {
-	t.Helper()
-	lines := bufio.NewScanner(bytes.NewReader(console))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		kind, rest, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
-		switch kind {
-		case "kernel":
-			r.release = rest
-		case "feature":
-			var f feature
-			if err := json.Unmarshal([]byte(rest), &f); err != nil {
-				t.Fatalf("%v in %q", err, rest)
-			}
-			r.features = append(r.features, f)
-		case "missed":
-			r.missed = append(r.missed, rest)
-		case "end":
-			complete = true
-		}
-	}
-	return r, complete
 }

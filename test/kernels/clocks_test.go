@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -23,48 +22,20 @@ func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
-			k.needed(t)
 			k.options += " cniscope.clocks=1"
 			k.programs = map[string]string{"collector": "./collector"}
-			console := string(run(t, k, "-smp", "1"))
-			_, complete := read(t, []byte(console))
-			turned, runs, spans := said(t, console)
-			t.Logf("the clock was %s; %d runs, %d spans", strings.Join(turned, ", "), len(runs), len(spans))
-			if !complete || len(turned) < 5 || len(runs) == 0 {
-				t.Fatalf("the machine did not come to its end:\n%s", console)
+			r := boot(t, k, "-smp", "1")
+			turned, runs, spans := r.said["turned"], decoded[traced.Run](t, r.said["called"]), decoded[traced.Span](t, r.said["span"])
+			t.Logf("the clock was %s, not %s; %d runs, %d spans", strings.Join(turned, ", "), r.said["not"], len(runs), len(spans))
+			if len(turned) < 5 || len(runs) == 0 {
+				t.Fatalf("the machine did not come to its end:\n%s", r.console)
 			}
 			for _, wrong := range traced.Compare(runs, spans) {
 				t.Error(wrong)
 			}
 			if t.Failed() {
-				t.Log(console)
+				t.Log(string(r.console))
 			}
 		})
 	}
-}
-
-func said(t *testing.T, console string) (turned []string, runs []traced.Run, spans []traced.Span) {
-	t.Helper()
-	parse := func(text string, into any) {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			t.Fatalf("%v in %q", err, text)
-		}
-	}
-	for line := range strings.Lines(console) {
-		switch kind, rest, _ := strings.Cut(strings.TrimSpace(line), " "); kind {
-		case "turned":
-			turned = append(turned, rest)
-		case "not":
-			t.Log("the clock was not", rest)
-		case "called":
-			var r traced.Run
-			parse(rest, &r)
-			runs = append(runs, r)
-		case "span":
-			var s traced.Span
-			parse(rest, &s)
-			spans = append(spans, s)
-		}
-	}
-	return turned, runs, spans
 }

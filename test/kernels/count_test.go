@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -36,24 +35,18 @@ type costs map[string]map[string]float64
 
 func (c costs) added(state, loop string) float64 { return c[state][loop] - c[nothing][loop] }
 
-func counted(t *testing.T, k kernel, console []byte) costs {
+func counted(t *testing.T, k kernel) costs {
 	t.Helper()
-	c := costs{}
-	for line := range strings.Lines(string(console)) {
-		if said, is := strings.CutPrefix(strings.TrimSpace(line), "counted "); is {
-			var one struct {
-				State string
-				Loops map[string]float64
-			}
-			if err := json.Unmarshal([]byte(said), &one); err != nil {
-				t.Fatalf("%v in %q", err, line)
-			}
-			c[one.State] = one.Loops
-		}
+	r, c := boot(t, k), costs{}
+	for _, one := range decoded[struct {
+		State string
+		Loops map[string]float64
+	}](t, r.said["counted"]) {
+		c[one.State] = one.Loops
 	}
 	for _, state := range k.states() {
 		if len(c[state]) == 0 {
-			t.Fatalf("nothing was counted in state %q:\n%s", state, console)
+			t.Fatalf("nothing was counted in state %q:\n%s", state, r.console)
 		}
 	}
 	return c
@@ -130,12 +123,11 @@ func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 	for _, k := range measured {
 		k.options = "cniscope.count=1"
 		t.Run(k.name, func(t *testing.T) {
-			k.needed(t)
 			var c costs
 			var found map[string]string
 			// A program's cost repeats in each boot, other effects usually do not.
 			for boot := range boots {
-				c = counted(t, k, run(t, k, byInstructions...))
+				c = counted(t, k)
 				now := c.faults(k)
 				if boot > 0 {
 					maps.DeleteFunc(now, func(what, _ string) bool { return found[what] == "" })

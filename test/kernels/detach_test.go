@@ -13,16 +13,12 @@ func TestTheProbeDetachesFromABusyKernel(t *testing.T) {
 	for name, within := range map[string]time.Duration{"6.1": time.Second, "newest": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
-			k.needed(t)
 			k.options = "cniscope.detach=1"
-			console := run(t, k, byInstructions...)
-			r, complete := read(t, console)
+			r := boot(t, k)
 			programs, took := 0, 0
-			if _, after, found := strings.Cut(string(console), "\ndetached "); found {
-				_, _ = fmt.Sscan(after, &programs, &took)
-			}
-			if !complete || programs == 0 {
-				t.Fatalf("the machine did not say all it should:\n%s", console)
+			_, _ = fmt.Sscan(strings.Join(r.said["detached"], ""), &programs, &took)
+			if programs == 0 {
+				t.Fatalf("the machine did not say all it should:\n%s", r.console)
 			}
 			t.Logf("%s: %d programs gone after %s", r.release, programs, micro(took))
 			if micro(took) > within {

@@ -131,7 +131,6 @@ func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
 	var reports []reported
 	for _, k := range kernels {
 		t.Run(k.name, func(t *testing.T) {
-			k.needed(t)
 			r := boot(t, k)
 			most := tries
 			if slices.Contains(k.lacks, "kernel probe") {

@@ -39,34 +39,24 @@ func TestInstructionsForAPodAreWithinTheBudget(t *testing.T) {
 	for _, name := range []string{"6.12", "newest"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
-			k.needed(t)
 			k.options, k.programs = "cniscope.price=1", map[string]string{
 				"pod": "./pod", "cniscope-without": "-overlay=" + lesser(t) + " ../../plugin/cniscope",
 			}
-			console := run(t, k, byInstructions...)
-			r, complete := read(t, console)
+			r := boot(t, k)
 			ways, all := map[string]watched{}, map[string][]spent{}
-			for line := range strings.Lines(string(console)) {
-				if said, is := strings.CutPrefix(strings.TrimSpace(line), "spent "); is {
-					var s spent
-					harness.Check(t, json.Unmarshal([]byte(said), &s))
-					all[s.Name] = append(all[s.Name], s)
-				}
-				if said, is := strings.CutPrefix(strings.TrimSpace(line), "priced "); is {
-					var one struct {
-						Way      string
-						Programs watched
-					}
-					if err := json.Unmarshal([]byte(said), &one); err != nil {
-						t.Fatalf("%v in %q", err, line)
-					}
-					ways[one.Way] = one.Programs
-				}
+			for _, s := range decoded[spent](t, r.said["spent"]) {
+				all[s.Name] = append(all[s.Name], s)
+			}
+			for _, one := range decoded[struct {
+				Way      string
+				Programs watched
+			}](t, r.said["priced"]) {
+				ways[one.Way] = one.Programs
 			}
 			functions, calls := ways["functions"].took(), ways["system-calls"].took()
 			with, less := all["/cniscope"], all["/cniscope-without"]
-			if !complete || functions <= 0 || calls <= 0 || len(with) == 0 || len(with) != len(less) {
-				t.Fatalf("the machine did not say all it should:\n%s", console)
+			if functions <= 0 || calls <= 0 || len(with) == 0 || len(with) != len(less) {
+				t.Fatalf("the machine did not say all it should:\n%s", r.console)
 			}
 			share := float64(functions) / float64(calls)
 			t.Logf("%s: %d instructions by functions, %d by system calls: %.2f\n%s", r.release, functions, calls, share, prices(ways))

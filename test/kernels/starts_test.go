@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,14 +24,12 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	for _, name := range []string{"5.10", "6.1", "6.12", "newest", "6.12, arm64"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
-			k.needed(t)
 			k.options = fmt.Sprintf("cniscope.starts=%d cniscope.whole=%d", times, begun)
 			k.longer = time.Duration(times+begun) * time.Minute
-			console := run(t, k, byInstructions...)
-			r, complete := read(t, console)
-			whole, attached := endsOf(string(console))
-			if !complete || len(whole) != begun || len(attached) != times {
-				t.Fatalf("%d of %d starts and %d of %d came to an end:\n%s", len(whole), begun, len(attached), times, console)
+			r := boot(t, k)
+			whole, attached := endings(r.said["started"]), endings(r.said["attached"])
+			if len(whole) != begun || len(attached) != times {
+				t.Fatalf("%d of %d starts and %d of %d came to an end:\n%s", len(whole), begun, len(attached), times, r.console)
 			}
 			for _, e := range whole {
 				harness.Equal(t, (e.of == "functions"), k.functions(), "it was attached by", e.of)
@@ -50,21 +47,14 @@ type ending struct {
 	attach, detach int
 }
 
-func endsOf(console string) (whole, attached []ending) {
-	for line := range strings.Lines(console) {
+func endings(lines []string) (all []ending) {
+	for _, line := range lines {
 		var e ending
-		var kind string
-		if n, _ := fmt.Sscanf(strings.TrimSpace(line), "%s %s %d %s %d", &kind, &e.of, &e.attach, &e.how, &e.detach); n != 5 {
-			continue
-		}
-		switch kind {
-		case "started":
-			whole = append(whole, e)
-		case "attached":
-			attached = append(attached, e)
+		if n, _ := fmt.Sscan(line, &e.of, &e.attach, &e.how, &e.detach); n == 4 {
+			all = append(all, e)
 		}
 	}
-	return whole, attached
+	return all
 }
 
 func spread(all []ending, how string) string {

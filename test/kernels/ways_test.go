@@ -37,7 +37,6 @@ func TestBothWaysGiveTheSameSpans(t *testing.T) {
 	for _, name := range []string{"6.12", "newest"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
-			k.needed(t)
 			k.options = fmt.Sprintf("cniscope.compare=%d", rounds)
 			// Preempted BPF programs skip runs in either way, but not in every boot.
 			var found map[string]string
@@ -75,15 +74,8 @@ var number = regexp.MustCompile(`\d+`)
 // compareWays boots a machine with both ways and returns skipped programs and differences by stable text.
 func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]string) {
 	t.Helper()
-	console := run(t, k, byInstructions...)
-	r, complete := read(t, console)
-	if !complete {
-		t.Fatalf("the machine did not say all it should:\n%s", console)
-	}
-	if len(r.missed) > 0 {
-		t.Logf("missed: %q", r.missed)
-	}
-	all, others := recorded(t, console, "functions"), recorded(t, console, "system-calls")
+	r := boot(t, k)
+	all, others := recorded(t, r, "functions"), recorded(t, r, "system-calls")
 	a, b := leaveOut(all, others, missedBy("system-calls", r.missed)), leaveOut(others, all, missedBy("functions", r.missed))
 	_, _, waits, left := reconcile(a, b)
 	t.Logf("%d and %d events, %d and %d ioctls left out; %d waits told in both ways, %d left out",
@@ -146,11 +138,11 @@ func unlike(byFunctions, bySystemCalls []event.Event) (faults []string) {
 }
 
 // recorded returns the recording of a way; CNISCOPE_RECORDINGS=DIR keeps it.
-func recorded(t *testing.T, console []byte, way string) (all []event.Event) {
+func recorded(t *testing.T, r reported, way string) (all []event.Event) {
 	t.Helper()
 	var text strings.Builder
-	for line := range strings.Lines(string(console)) {
-		if more, is := strings.CutPrefix(strings.TrimSpace(line), "recorded "+way+" "); is {
+	for _, line := range r.said["recorded"] {
+		if more, is := strings.CutPrefix(line, way+" "); is {
 			text.WriteString(more)
 		}
 	}
