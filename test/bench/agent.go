@@ -5,22 +5,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
-	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 const (
@@ -69,11 +63,7 @@ func agentDoes(what byte) error {
 		}
 		return errors.Join(moves(fd, fd), unix.Close(fd))
 	}
-	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
-	if err == nil {
-		_, err = syscall.Wait4(pid, nil, 0, nil)
-	}
-	return err
+	return runTrue(nil, 0)
 }
 
 func asCaller() error {
@@ -99,27 +89,13 @@ func asCaller() error {
 }
 
 // besideAgent runs f with a probe and an agent. file is the calling program.
-func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) ([]row, error)) (rows []row, err error) {
-	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil {
-		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
-	}
-	defer stats.Close()
-	p, err := probe.Open(probe.Options{
-		Ring: 4 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
+func besideAgent(ctx context.Context, f func(ctx context.Context, h *hooks, file, dir, where string) ([]row, error)) ([]row, error) {
+	return probed(ctx, probe.Options{Ring: 4 << 20, Detail: probe.DetailAlways}, func(ctx context.Context, h *hooks) ([]row, error) {
+		return h.withAgent(ctx, f)
 	})
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	ran := make(chan error, 1)
-	go func() { ran <- p.Run(ctx, func(event.Event) {}) }()
-	defer func() {
-		cancel()
-		err = errors.Join(err, <-ran)
-	}()
+}
 
+func (h *hooks) withAgent(ctx context.Context, f func(ctx context.Context, h *hooks, file, dir, where string) ([]row, error)) ([]row, error) {
 	dir, err := os.MkdirTemp("", "cniscope-bench")
 	if err != nil {
 		return nil, err
@@ -142,17 +118,14 @@ func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) 
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-
-	return f(&hooks{probe: p}, file, dir, where)
+	return f(ctx, h, file, dir, where)
 }
 
 func measureAgents(ctx context.Context, _ settings) ([]row, error) {
-	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
-		return h.agentCommands(ctx, file, dir, where)
-	})
+	return besideAgent(ctx, agentCommands)
 }
 
-func (h *hooks) agentCommands(ctx context.Context, file, dir, where string) (rows []row, err error) {
+func agentCommands(ctx context.Context, h *hooks, file, dir, where string) (rows []row, err error) {
 	kinds := []*kind{
 		newKind("an agent's command, no caller", 0, append(environment(35, 2560), where), 0),
 		newKind("an agent's command, a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
@@ -162,17 +135,11 @@ func (h *hooks) agentCommands(ctx context.Context, file, dir, where string) (row
 			if err := h.untilQuiet(ctx); err != nil {
 				return nil, err
 			}
-			round := map[string]*cost{"exec": {}, "fork": {}, "exit": {}, "wall": {}}
-			if err := h.onePlugin(file, k.env, map[string]*cost{"exec": {}}, round); err != nil {
+			round := newCosts("wall")
+			if err := h.onePlugin(file, k.env, costs{"exec": {}}, round); err != nil {
 				return nil, err
 			}
-			for name, c := range round {
-				if k.cost[name] == nil {
-					k.cost[name] = &cost{}
-				}
-				k.cost[name].single = append(k.cost[name].single, c.single...)
-				k.cost[name].rounds = append(k.cost[name].rounds, mean(c.single))
-			}
+			k.cost.add(round)
 		}
 	}
 	for _, k := range kinds {

@@ -16,13 +16,8 @@ import (
 )
 
 // measureBeside runs pods observed by two cniscopes at once, of this source and BENCH_BASE, with equal load.
-func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
-	n, err := startNode(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	sides := []*side{{name: "this", program: s.program}, {name: "base", program: s.base}}
+func measureBeside(ctx context.Context, n *node) (rows []row, err error) {
+	sides := []*side{{name: "this", program: n.settings.program}, {name: "base", program: n.settings.base}}
 	for _, d := range sides {
 		if d.scope, err = scope.Start(ctx, n.rig, scope.Options{
 			Program: d.program, State: filepath.Join(n.rig.Dir(), d.name), TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint),
@@ -49,7 +44,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 		}
 	}
 	began := time.Now()
-	if err := n.many(ctx, s.pods, s.together); err != nil {
+	if err := n.many(ctx, n.settings.pods, n.settings.together); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
@@ -57,7 +52,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	for _, d := range sides {
-		more, err := d.rows(stats, s.pods, took)
+		more, err := d.rows(stats, n.settings.pods, took)
 		if err != nil {
 			return nil, err
 		}

@@ -9,15 +9,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/test/port"
-	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 // bursts are numbers of concurrent pods: a busy scheduler's, and a full node's with those that terminate.
@@ -29,12 +27,7 @@ type burst struct {
 }
 
 // measureBurst runs concurrent pods with and without cniscope, alternately.
-func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
-	n, err := startNode(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
+func measureBurst(ctx context.Context, n *node) (rows []row, err error) {
 	// Warm up; the first pod alone, because concurrent portmaps fail to create the same chain.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
@@ -43,7 +36,7 @@ func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	for _, size := range bursts {
-		more, err := n.bursts(ctx, size, s.bursts)
+		more, err := n.bursts(ctx, size, n.settings.bursts)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +58,7 @@ func (n *node) bursts(ctx context.Context, size, most int) ([]row, error) {
 	p50 := func(b []burst) float64 { return quantile(podsOf(b), 0.5) }
 	p99 := func(b []burst) float64 { return quantile(podsOf(b), 0.99) }
 	ratio := func(of func(b []burst) float64) (value, low, high float64) {
-		by := func(which []int) float64 { return of(chosen(with, which)) / of(chosen(without, which)) }
+		by := func(which []int) float64 { return of(drawn(with, which)) / of(drawn(without, which)) }
 		low, high = interval(len(with), by)
 		return by(upTo(len(with))), low, high
 	}
@@ -182,12 +175,8 @@ func (n *node) burst(ctx context.Context, size int) (b burst, err error) {
 	began := time.Now()
 	var group sync.WaitGroup
 	for i := range size {
-		number := n.pods.Add(1)
 		group.Go(func() {
-			ids[i], errs[i] = n.rig.RunPod(ctx, rig.PodOptions{
-				Namespace: "bench", Name: fmt.Sprint("burst-", number), Labels: map[string]string{"app": "bench"},
-				HostPorts: []rig.HostPort{{Host: int32(20_000 + number%10_000), Container: 80}},
-			})
+			ids[i], errs[i] = n.run(ctx)
 			b.pods[i] = float64(time.Since(began)) / float64(time.Millisecond)
 		})
 	}
@@ -199,13 +188,6 @@ func (n *node) burst(ctx context.Context, size int) (b burst, err error) {
 		}
 	}
 	return b, errors.Join(errs...)
-}
-
-func chosen(all []burst, which []int) (some []burst) {
-	for _, w := range which {
-		some = append(some, all[w])
-	}
-	return some
 }
 
 func podsOf(all []burst) (pods []float64) {
@@ -223,28 +205,30 @@ func wholes(all []burst) float64 {
 	return median(each)
 }
 
-var lostLine = regexp.MustCompile(`(?m)^cniscope_events_lost_total\{[^}]*\} (\S+)$`)
-
 func lostEvents(ctx context.Context, address string) (lost float64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	values, err := scraped(ctx, "http://"+address+"/metrics")
+	for series, n := range values {
+		if strings.HasPrefix(series, "cniscope_events_lost_total{") {
+			lost += n
+		}
+	}
+	return lost, err
+}
+
+// scraped returns the values of a metrics page by series.
+func scraped(ctx context.Context, url string) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("cniscope's metrics: %w", err)
+		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	page, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, fmt.Errorf("cniscope's metrics: %w", err)
+		return nil, err
 	}
-	for _, found := range lostLine.FindAllSubmatch(body, -1) {
-		n, err := strconv.ParseFloat(string(found[1]), 64)
-		if err != nil {
-			return 0, fmt.Errorf("cniscope's metrics: %w", err)
-		}
-		lost += n
-	}
-	return lost, nil
+	return scope.Values(string(page))
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,22 +11,17 @@ import (
 )
 
 // measureCompare gives each way of observing a turn per round, in random order.
-func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
-	n, err := startNode(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	arms := s.chosen(n.arms())
-	if len(s.ways) > 0 && len(arms) == len(unobserved()) {
-		return nil, fmt.Errorf("BENCH_WAYS names none of commands, auto, always, bpftrace, ig, strace: %s", strings.Join(s.ways, ","))
+func measureCompare(ctx context.Context, n *node) (rows []row, err error) {
+	arms := n.settings.chosen(n.arms())
+	if len(n.settings.ways) > 0 && len(arms) == len(unobserved()) {
+		return nil, fmt.Errorf("BENCH_WAYS names none of commands, auto, always, bpftrace, ig, strace: %s", strings.Join(n.settings.ways, ","))
 	}
 	if _, err := n.pod(ctx); err != nil { // warm up
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	each := min(s.turn, max(1, s.compared/len(arms)))
-	rounds := max(1, s.compared/len(arms)/each)
+	each := min(n.settings.turn, max(1, n.settings.compared/len(arms)))
+	rounds := max(1, n.settings.compared/len(arms)/each)
 	for i := range rounds {
 		for _, a := range random.Perm(len(arms)) {
 			say("round %d of %d: %s", i+1, rounds, arms[a].name)

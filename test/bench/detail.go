@@ -12,17 +12,12 @@ import (
 var details = []string{"commands", "auto", "always"}
 
 // measureDetail measures the kernel time per pod in each detail mode, from the kernel's statistics.
-func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
+func measureDetail(ctx context.Context, n *node) (rows []row, err error) {
 	stats, err := countRuns()
 	if err != nil {
 		return nil, err
 	}
 	defer stats.Close()
-	n, err := startNode(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
 	for _, detail := range details {
 		r, err := n.kernelTime(ctx, stats, detail)
 		if err != nil {

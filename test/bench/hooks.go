@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -31,14 +32,25 @@ type hooks struct {
 }
 
 func measureHooks(ctx context.Context, _ settings) ([]row, error) {
+	return probed(ctx, probe.Options{Ring: 1 << 20}, func(ctx context.Context, h *hooks) ([]row, error) {
+		rows, err := h.untracked()
+		if err != nil {
+			return nil, err
+		}
+		tracked, err := h.tracked()
+		return append(rows, tracked...), err
+	})
+}
+
+// probed runs f with a probe while the kernel's statistics are on.
+func probed(ctx context.Context, o probe.Options, f func(context.Context, *hooks) ([]row, error)) (rows []row, err error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
 		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
 	}
 	defer stats.Close()
-	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Log: slog.New(slog.DiscardHandler),
-	})
+	o.Processes, o.Arguments, o.Depth, o.Log = 1024, arguments.Known, 1, slog.New(slog.DiscardHandler)
+	p, err := probe.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -46,21 +58,33 @@ func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- p.Run(ctx, func(event.Event) {}) }()
-	h := &hooks{probe: p}
-	rows, err := h.untracked()
-	if err == nil {
-		var tracked []row
-		tracked, err = h.tracked()
-		rows = append(rows, tracked...)
-	}
-	cancel()
-	if ended := <-ran; err == nil {
-		err = ended
-	}
-	return rows, err
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-ran)
+	}()
+	return f(ctx, &hooks{probe: p})
 }
 
 type cost struct{ single, rounds []float64 }
+
+// costs are those of one process, by hook.
+type costs map[string]*cost
+
+func newCosts(more ...string) costs {
+	c := costs{}
+	for _, name := range append(more, "exec", "fork", "exit") {
+		c[name] = &cost{}
+	}
+	return c
+}
+
+// add adds a round.
+func (c costs) add(round costs) {
+	for name, r := range round {
+		c[name].single = append(c[name].single, r.single...)
+		c[name].rounds = append(c[name].rounds, mean(r.single))
+	}
+}
 
 func (c *cost) row(figure string, budget float64) row {
 	return row{
@@ -71,7 +95,7 @@ func (c *cost) row(figure string, budget float64) row {
 }
 
 // sample runs one process and adds its hooks' time. A sample with another program's activity is dropped.
-func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() error) error {
+func (h *hooks) sample(into costs, f func() error) error {
 	before, began := h.probe.Stats().Programs, time.Now()
 	if err := f(); err != nil {
 		return err
@@ -80,9 +104,8 @@ func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() e
 		c.single = append(c.single, float64(time.Since(began))/1e3)
 	}
 	after := h.probe.Stats().Programs
-	for name, want := range runs {
-		c := into[name]
-		if n := after[name].Runs - before[name].Runs; n == want {
+	for name, c := range into {
+		if n := after[name].Runs - before[name].Runs; n == 1 {
 			c.single = append(c.single, float64(after[name].Time-before[name].Time)/float64(n)/1e3)
 		}
 	}
@@ -94,11 +117,11 @@ type kind struct {
 	budget float64 // µs; 0: none
 	env    []string
 	user   uint32
-	cost   map[string]*cost
+	cost   costs
 }
 
 func newKind(figure string, budget float64, env []string, user uint32) *kind {
-	return &kind{figure, budget, env, user, map[string]*cost{"exec": {}, "fork": {}, "exit": {}}}
+	return &kind{figure, budget, env, user, newCosts("wall")}
 }
 
 func (h *hooks) untracked() ([]row, error) {
@@ -113,17 +136,13 @@ func (h *hooks) untracked() ([]row, error) {
 	defer runtime.UnlockOSThread()
 	for range hookRounds {
 		for _, k := range kinds {
-			round := map[string]*cost{"exec": {}, "fork": {}, "exit": {}}
+			round := newCosts()
 			for range hookExecs {
-				err := h.sample(round, map[string]uint64{"exec": 1, "fork": 1, "exit": 1}, func() error { return k.run("/bin/true") })
-				if err != nil {
+				if err := h.sample(round, func() error { return runTrue(k.env, k.user) }); err != nil {
 					return nil, err
 				}
 			}
-			for name, c := range round {
-				k.cost[name].single = append(k.cost[name].single, c.single...)
-				k.cost[name].rounds = append(k.cost[name].rounds, mean(c.single))
-			}
+			k.cost.add(round)
 		}
 	}
 	var rows []row
@@ -135,12 +154,14 @@ func (h *hooks) untracked() ([]row, error) {
 		kinds[0].cost["exit"].row("exit hook, untracked", 0)), nil
 }
 
-func (k *kind) run(program string) error {
-	pid, err := syscall.ForkExec(program, []string{program}, &syscall.ProcAttr{
-		Env: k.env, Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: k.user, Gid: k.user}},
-	})
+func runTrue(env []string, user uint32) error {
+	as := &syscall.SysProcAttr{}
+	if user > 0 {
+		as.Credential = &syscall.Credential{Uid: user, Gid: user}
+	}
+	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Env: env, Sys: as})
 	if err != nil {
-		return fmt.Errorf("running %s: %w", program, err)
+		return fmt.Errorf("running true: %w", err)
 	}
 	_, err = syscall.Wait4(pid, nil, 0, nil)
 	return os.NewSyscallError("wait4", err)

@@ -34,12 +34,12 @@ var sections = []struct {
 	{"middle", measureMiddle},
 	{"idle", measureIdle},
 	{"pods", measurePods},
-	{"detail", measureDetail},
+	{"detail", onNode(measureDetail)},
 	{"tax", measureTax},
-	{"compare", measureCompare},
-	{"burst", measureBurst},
+	{"compare", onNode(measureCompare)},
+	{"burst", onNode(measureBurst)},
 	{"scale", measureScale},
-	{beside, measureBeside},
+	{beside, onNode(measureBeside)},
 	{profile, measureProfile},
 }
 

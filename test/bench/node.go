@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
 	"github.com/cniscope/cniscope/test/rig"
@@ -45,6 +45,18 @@ func startNode(ctx context.Context, s settings) (*node, error) {
 	return n, nil
 }
 
+// onNode measures with a node of its own.
+func onNode(f func(context.Context, *node) ([]row, error)) func(context.Context, settings) ([]row, error) {
+	return func(ctx context.Context, s settings) (rows []row, err error) {
+		n, err := startNode(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, n.close()) }()
+		return f(ctx, n)
+	}
+}
+
 func (n *node) close() error {
 	var err error
 	if n.observer != nil {
@@ -75,12 +87,8 @@ func (n *node) observe(ctx context.Context, options string) (*scope.Scope, error
 }
 
 func (n *node) pod(ctx context.Context) (time.Duration, error) {
-	i := n.pods.Add(1)
 	began := time.Now()
-	id, err := n.rig.RunPod(ctx, rig.PodOptions{
-		Namespace: "bench", Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "bench"},
-		HostPorts: []rig.HostPort{{Host: int32(20_000 + i%10_000), Container: 80}},
-	})
+	id, err := n.run(ctx)
 	took := time.Since(began)
 	if err != nil {
 		return 0, err
@@ -88,20 +96,24 @@ func (n *node) pod(ctx context.Context) (time.Duration, error) {
 	return took, n.rig.RemovePod(ctx, id)
 }
 
+func (n *node) run(ctx context.Context) (id string, err error) {
+	i := n.pods.Add(1)
+	return n.rig.RunPod(ctx, rig.PodOptions{
+		Namespace: "bench", Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "bench"},
+		HostPorts: []rig.HostPort{{Host: int32(20_000 + i%10_000), Container: 80}},
+	})
+}
+
 func (n *node) many(ctx context.Context, pods, parallel int) error {
-	var group sync.WaitGroup
-	errs := make([]error, parallel)
-	left := atomic.Int64{}
-	left.Store(int64(pods))
-	for worker := range parallel {
-		group.Go(func() {
-			for errs[worker] == nil && left.Add(-1) >= 0 {
-				_, errs[worker] = n.pod(ctx)
-			}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for range pods {
+		group.Go(func() error {
+			_, err := n.pod(ctx)
+			return err
 		})
 	}
-	group.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 type sink struct {

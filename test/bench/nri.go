@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
-	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
@@ -74,30 +71,24 @@ func (e *empty) stop() {
 }
 
 var (
-	latencyLine = regexp.MustCompile(`^containerd_nri_plugin_latency\w*_(sum|count)\{(.*)\} (\S+)$`)
+	latencyLine = regexp.MustCompile(`^containerd_nri_plugin_latency\w*_(sum|count)\{(.*)\}$`)
 	pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
 )
 
 func pluginLatency(ctx context.Context, url string) ([]row, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	values, err := scraped(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("containerd's metrics: %w", err)
 	}
-	defer response.Body.Close()
 	sums, counts := map[string]float64{}, map[string]float64{}
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		found := latencyLine.FindStringSubmatch(lines.Text())
+	for series, value := range values {
+		found := latencyLine.FindStringSubmatch(series)
 		if found == nil {
 			continue
 		}
-		value, err := strconv.ParseFloat(found[3], 64)
 		label := pluginLabel.FindStringSubmatch(found[2])
-		if err != nil || label == nil {
-			return nil, fmt.Errorf("containerd's metrics: cannot read %q", lines.Text())
+		if label == nil {
+			return nil, fmt.Errorf("containerd's metrics: cannot read %q", series)
 		}
 		into := sums
 		if found[1] == "count" {

@@ -4,11 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +32,7 @@ func moves(to, from int) error {
 
 // measureStreams measures an agent's reads and writes during calls of a plugin and of another program.
 func measureStreams(ctx context.Context, _ settings) ([]row, error) {
-	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
+	return besideAgent(ctx, func(ctx context.Context, h *hooks, file, dir, where string) ([]row, error) {
 		kinds := []*kind{
 			newKind("no caller", 0, append(environment(35, 2560), where), 0),
 			newKind("a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
@@ -68,35 +63,25 @@ func measureStreams(ctx context.Context, _ settings) ([]row, error) {
 
 // moved has an agent do both once and adds the hooks' time per read or write, including unrelated system calls.
 func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
-	cmd := exec.Command(file)
-	cmd.Env, cmd.Stderr = env, os.Stderr
-	in, err := cmd.StdinPipe()
+	p, err := newPlugin(file, env)
 	if err != nil {
 		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
+	if err := p.Start(); err != nil {
 		return err
 	}
 	// The first one only starts following.
 	for i, what := range []byte{overFile, overFile, overStream} {
 		before := h.calls()
-		_, err := in.Write([]byte{what})
-		if err == nil {
-			_, err = io.ReadFull(out, make([]byte, 1))
-		}
-		if err != nil {
-			return fmt.Errorf("the agent: %w", err)
+		if err := p.does(what); err != nil {
+			return err
 		}
 		if i > 0 {
 			took := float64((h.calls() - before).Nanoseconds()) / (2 * streamMoves) / 1000
 			into[what].single, into[what].rounds = append(into[what].single, took), append(into[what].rounds, took)
 		}
 	}
-	return errors.Join(in.Close(), cmd.Wait())
+	return p.end()
 }
 
 func (h *hooks) calls() time.Duration {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"runtime"
 	"time"
 
@@ -42,7 +41,7 @@ func measureTax(ctx context.Context, _ settings) ([]row, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	plugin, err := pluginIn(dir)
+	file, err := pluginIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func measureTax(ctx context.Context, _ settings) ([]row, error) {
 	defer runtime.UnlockOSThread()
 	var loops [states]loop
 	for range taxRounds {
-		if err := taxRound(ctx, plugin, pluginEnvironment(dir), &loops); err != nil {
+		if err := taxRound(ctx, file, pluginEnvironment(dir), &loops); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +65,7 @@ func measureTax(ctx context.Context, _ settings) ([]row, error) {
 	}, nil
 }
 
-func taxRound(ctx context.Context, plugin string, env []string, loops *[states]loop) (err error) {
+func taxRound(ctx context.Context, file string, env []string, loops *[states]loop) (err error) {
 	loops[notThere].run()
 	p, err := probe.Open(probe.Options{
 		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known,
@@ -85,11 +84,9 @@ func taxRound(ctx context.Context, plugin string, env []string, loops *[states]l
 	if attached() != 0 {
 		return errors.New("another program's CNI calls got in between: measure it on a node where no pods come and go")
 	}
-	cmd := exec.CommandContext(ctx, plugin)
-	cmd.Env, cmd.Stderr = env, os.Stderr
-	in, err := cmd.StdinPipe()
+	call, err := newPlugin(file, env)
 	if err == nil {
-		err = cmd.Start()
+		err = call.Start()
 	}
 	if err != nil {
 		return err
@@ -98,7 +95,7 @@ func taxRound(ctx context.Context, plugin string, env []string, loops *[states]l
 		time.Sleep(time.Millisecond)
 	}
 	loops[duringCall].run()
-	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+	if err := call.end(); err != nil {
 		return err
 	}
 	for was := time.Duration(-1); was != attached() && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {

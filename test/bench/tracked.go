@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 )
 
 // asPlugin runs the plugin: for each byte it runs a command and answers with a byte.
@@ -22,11 +21,7 @@ func asPlugin() error {
 		if _, err := io.ReadFull(os.Stdin, b[:]); err != nil {
 			return nil
 		}
-		pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Env: os.Environ()})
-		if err != nil {
-			return err
-		}
-		if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		if err := runTrue(os.Environ(), 0); err != nil {
 			return err
 		}
 		if _, err := os.Stdout.Write(b[:]); err != nil {
@@ -46,18 +41,13 @@ func (h *hooks) tracked() ([]row, error) {
 		return nil, err
 	}
 	env := pluginEnvironment(dir)
-	first := map[string]*cost{"exec": {}}
-	command := map[string]*cost{"exec": {}, "fork": {}, "exit": {}}
+	first, command := costs{"exec": {}}, newCosts()
 	for range hookRounds {
-		round := map[string]*cost{"exec": {}, "fork": {}, "exit": {}}
-		err := h.onePlugin(file, env, first, round)
-		if err != nil {
+		round := newCosts()
+		if err := h.onePlugin(file, env, first, round); err != nil {
 			return nil, err
 		}
-		for name, c := range round {
-			command[name].single = append(command[name].single, c.single...)
-			command[name].rounds = append(command[name].rounds, mean(c.single))
-		}
+		command.add(round)
 	}
 	first["exec"].rounds = first["exec"].single
 	return []row{
@@ -68,35 +58,51 @@ func (h *hooks) tracked() ([]row, error) {
 	}, nil
 }
 
-func (h *hooks) onePlugin(file string, env []string, first, command map[string]*cost) error {
-	cmd := exec.Command(file)
-	cmd.Env, cmd.Stderr = env, os.Stderr
-	in, err := cmd.StdinPipe()
+func (h *hooks) onePlugin(file string, env []string, first, command costs) error {
+	p, err := newPlugin(file, env)
 	if err != nil {
 		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	if err := h.sample(first, p.Start); err != nil {
 		return err
 	}
-	if err := h.sample(first, map[string]uint64{"exec": 1}, cmd.Start); err != nil {
-		return err
-	}
-	var b [1]byte
 	for range hookExecs {
-		err := h.sample(command, map[string]uint64{"exec": 1, "fork": 1, "exit": 1}, func() error {
-			if _, err := in.Write(b[:]); err != nil {
-				return err
-			}
-			_, err := io.ReadFull(out, b[:])
+		if err := h.sample(command, func() error { return p.does(0) }); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("the plugin: %w", err)
 		}
 	}
-	return errors.Join(in.Close(), cmd.Wait())
+	return p.end()
 }
+
+// plugin is this program as a plugin or a caller.
+type plugin struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out io.Reader
+}
+
+func newPlugin(file string, env []string) (p *plugin, err error) {
+	p = &plugin{Cmd: exec.Command(file)}
+	p.Env, p.Stderr = env, os.Stderr
+	if p.in, err = p.StdinPipe(); err == nil {
+		p.out, err = p.StdoutPipe()
+	}
+	return p, err
+}
+
+func (p *plugin) does(what byte) error {
+	b := [1]byte{what}
+	_, err := p.in.Write(b[:])
+	if err == nil {
+		_, err = io.ReadFull(p.out, b[:])
+	}
+	if err != nil {
+		return fmt.Errorf("the plugin: %w", err)
+	}
+	return nil
+}
+
+func (p *plugin) end() error { return errors.Join(p.in.Close(), p.Wait()) }
 
 const pluginName = "bench-plugin"
 
