@@ -106,14 +106,10 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 	}
 }
 
-func container(pod object) object {
-	all, _ := pod.at("spec", "containers").([]any)
-	one, _ := all[0].(map[string]any)
-	return one
-}
+func container(pod object) object { return pod.List("spec", "containers")[0] }
 
 func capabilities(pod object) (names []string) {
-	all, _ := container(pod).at("securityContext", "capabilities", "add").([]any)
+	all, _ := container(pod).At("securityContext", "capabilities", "add").([]any)
 	for _, name := range all {
 		names = append(names, fmt.Sprint(name))
 	}
@@ -121,5 +117,5 @@ func capabilities(pod object) (names []string) {
 }
 
 func setCapabilities(pod object, names []string) {
-	container(pod).at("securityContext", "capabilities").(map[string]any)["add"] = names
+	container(pod).In("securityContext", "capabilities")["add"] = names
 }

@@ -37,7 +37,7 @@ func collection(t testing.TB, kind, namespace string) string {
 	t.Helper()
 	k, ok := kinds[kind]
 	if !ok {
-		t.Fatalf("the chart renders a %q, which this test does not know how to create", kind)
+		t.Fatalf("there is a %q, which this test does not know how to create", kind)
 	}
 	if k.ofCluster {
 		return k.api + "/" + k.resource

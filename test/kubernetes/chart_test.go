@@ -175,7 +175,7 @@ func (c *cluster) nothingLeft(namespace string, before []string) {
 					return err
 				}
 				for _, o := range all.Items {
-					if name := o.text("metadata", "name"); strings.Contains(name, "cniscope") && name != namespace {
+					if name := o.Text("metadata", "name"); strings.Contains(name, "cniscope") && name != namespace {
 						return fmt.Errorf("%s has %s", path, name)
 					}
 				}

@@ -22,7 +22,6 @@ var givenUp = []string{"NET_ADMIN"}
 // confined checks that a pod's process has exactly these capabilities, cannot gain any, and is filtered.
 func (c *cluster) confined(p *pod, names []string) {
 	c.Helper()
-	status := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p))))(c)
 	var bits, kept uint64
 	for _, name := range names {
 		value := harness.Must(cap.FromName("cap_" + strings.ToLower(name)))(c)
@@ -31,12 +30,18 @@ func (c *cluster) confined(p *pod, names []string) {
 			kept |= 1 << value
 		}
 	}
-	for field, want := range map[string]string{
+	c.process(c.pid(p), map[string]string{
 		"CapEff": fmt.Sprintf("%016x", kept), "CapPrm": fmt.Sprintf("%016x", kept), "CapBnd": fmt.Sprintf("%016x", bits),
 		"CapInh": "0000000000000000", "NoNewPrivs": "1", "Seccomp": "2",
-	} {
+	})
+}
+
+func (c *cluster) process(pid int, fields map[string]string) {
+	c.Helper()
+	status := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(c)
+	for field, want := range fields {
 		if !strings.Contains(string(status), "\n"+field+":\t"+want+"\n") {
-			c.Errorf("%s of cniscope is not %s:\n%s", field, want, status)
+			c.Errorf("%s of process %d is not %s:\n%s", field, pid, want, status)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (c *cluster) define() {
 			made := harness.Must(c.api.Do(c.ctx, "POST", definitions, text))(c)
 			var o object
 			harness.Check(c, json.Unmarshal(made.Body, &o))
-			names = append(names, o.text("metadata", "name"))
+			names = append(names, o.Text("metadata", "name"))
 		}
 	}
 	for _, name := range names {

@@ -94,7 +94,7 @@ func (c *cluster) debug(arguments ...string) *debugging {
 	}
 	if slices.Contains(arguments, "30s") {
 		web := c.web("debugged")
-		web.at("spec", "containers").([]object)[0]["ports"] = nil
+		web.At("spec", "containers").([]object)[0]["ports"] = nil
 		c.run(web, running)
 	}
 	return d

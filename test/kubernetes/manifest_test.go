@@ -10,48 +10,16 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cniscope/cniscope/test/chart"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/kube"
 )
 
-type object map[string]any
-
-func (o object) at(keys ...string) any {
-	var v any = o
-	for _, key := range keys {
-		switch m := v.(type) {
-		case object:
-			v = m[key]
-		case map[string]any:
-			v = m[key]
-		default:
-			return nil
-		}
-	}
-	return v
-}
-
-func (o object) text(keys ...string) string {
-	s, _ := o.at(keys...).(string)
-	return s
-}
+type object = chart.Object
 
 type document struct {
 	kind, name, path string
 	yaml             []byte
-}
-
-var collections = map[string]string{
-	"Namespace":      "/api/v1/namespaces",
-	"ServiceAccount": "/api/v1/namespaces/cniscope/serviceaccounts",
-	"ConfigMap":      "/api/v1/namespaces/cniscope/configmaps",
-	"DaemonSet":      "/apis/apps/v1/namespaces/cniscope/daemonsets",
-
-	"Role":                             "/apis/rbac.authorization.k8s.io/v1/namespaces/cniscope/roles",
-	"ClusterRole":                      "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-	"ClusterRoleBinding":               "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-	"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 }
 
 // manifest splits the file. The apiserver parses the YAML; kind and name suffice here.
@@ -68,10 +36,7 @@ func (c *cluster) manifest() (documents []document) {
 				d.name = strings.Trim(strings.TrimSpace(name), `"`)
 			}
 		}
-		d.path = collections[d.kind]
-		if d.path == "" {
-			c.Fatalf("the manifest has a %q, which this test does not know how to create", d.kind)
-		}
+		d.path = collection(c, d.kind, "cniscope")
 		documents = append(documents, d)
 	}
 	return documents
@@ -108,7 +73,7 @@ func (c *cluster) apply() object {
 		}
 	}
 	var stored object
-	harness.Check(c, c.api.Get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
+	harness.Check(c, c.api.Get(c.ctx, collection(c, "DaemonSet", "cniscope")+"/cniscope", &stored))
 	return stored
 }
 
@@ -126,14 +91,14 @@ func (c *cluster) serviceAccount(namespace string) {
 // podOf replaces the DaemonSet controller and the scheduler.
 func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
 	c.Helper()
-	template := harness.Must(json.Marshal(daemonSet.at("spec", "template")))(c)
+	template := harness.Must(json.Marshal(daemonSet.At("spec", "template")))(c)
 	var pod object
 	harness.Check(c, json.Unmarshal(template, &pod))
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
-	metadata := map[string]any{"name": name, "namespace": daemonSet.text("metadata", "namespace")}
-	maps.Copy(metadata, pod.at("metadata").(map[string]any))
+	metadata := map[string]any{"name": name, "namespace": daemonSet.Text("metadata", "namespace")}
+	maps.Copy(metadata, pod.In("metadata"))
 	pod["metadata"] = metadata
-	pod.at("spec").(map[string]any)["nodeName"] = c.node
+	pod.In("spec")["nodeName"] = c.node
 	if change != nil {
 		change(pod)
 	}

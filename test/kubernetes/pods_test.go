@@ -58,7 +58,7 @@ func (c *cluster) run(o object, done func(*pod) error) *pod {
 	c.Helper()
 	body := harness.Must(json.Marshal(o))(c)
 	p := &pod{}
-	answer := harness.Must(c.api.Do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body))(c)
+	answer := harness.Must(c.api.Do(c.ctx, "POST", "/api/v1/namespaces/"+o.Text("metadata", "namespace")+"/pods", body))(c)
 	harness.Check(c, json.Unmarshal(answer.Body, p))
 	path := p.path()
 	harness.Eventually(c, func() error {
