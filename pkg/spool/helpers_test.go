@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,12 +105,7 @@ func segmentFiles(t testing.TB, dir string) []string {
 func copyDir(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "copy")
-	harness.Check(t, os.Mkdir(to, 0o700))
-	entries := harness.Must(os.ReadDir(from))(t)
-	for _, e := range entries {
-		data := harness.Must(os.ReadFile(filepath.Join(from, e.Name())))(t)
-		harness.Check(t, os.WriteFile(filepath.Join(to, e.Name()), data, 0o600))
-	}
+	harness.Check(t, errors.Join(os.Mkdir(to, 0o700), os.CopyFS(to, os.DirFS(from))))
 	return to
 }
 

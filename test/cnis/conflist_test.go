@@ -15,7 +15,7 @@ import (
 func (n *node) conflist(file, name string, chain ...rig.Conf) {
 	n.Helper()
 	path := n.json("conflist", object{"cniVersion": "0.3.1", "name": name, "plugins": chain})
-	harness.Check(n.T, copyFile(path, filepath.Join(n.rig.CNIConfDir(), file)))
+	harness.Check(n.T, harness.CopyFile(path, filepath.Join(n.rig.CNIConfDir(), file)))
 }
 
 func (n *node) json(name string, content any) string {

@@ -79,7 +79,7 @@ func (n *node) images() {
 		program, _, _ := strings.Cut(path.Base(name), ":")
 		if from, is := built[program]; is {
 			copied := filepath.Join(n.folder("programs"), program)
-			harness.Check(n.T, copyFile(filepath.Join(n.tools, from), copied))
+			harness.Check(n.T, harness.CopyFile(filepath.Join(n.tools, from), copied))
 			harness.Check(n.T, n.rig.ImportProgram(n.ctx, copied, name))
 			continue
 		}

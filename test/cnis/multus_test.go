@@ -84,7 +84,7 @@ func (n *node) startMultus() {
 	// A pod's service account.
 	account := "/run/secrets/kubernetes.io/serviceaccount"
 	harness.Check(n.T, os.MkdirAll(account, 0o755))
-	harness.Check(n.T, copyFile(filepath.Join(n.rig.Dir(), "control-plane", "apiserver.crt"), filepath.Join(account, "ca.crt")))
+	harness.Check(n.T, harness.CopyFile(filepath.Join(n.rig.Dir(), "control-plane", "apiserver.crt"), filepath.Join(account, "ca.crt")))
 	harness.Check(n.T, os.WriteFile(filepath.Join(account, "token"), []byte(token), 0o600))
 	config := n.json("multus.json", object{
 		"cniVersion": "0.3.1", "logLevel": "verbose", "logToStderr": true, "socketDir": "/run/multus", "daemonSocketDir": "/run/multus",

@@ -69,7 +69,7 @@ func newNode(t *testing.T) *node {
 
 func (n *node) plugin(built, name string) {
 	n.Helper()
-	harness.Check(n.T, copyFile(filepath.Join(n.tools, built), filepath.Join(n.rig.CNIBinDir(), name)))
+	harness.Check(n.T, harness.CopyFile(filepath.Join(n.tools, built), filepath.Join(n.rig.CNIBinDir(), name)))
 }
 
 func newMachine(t *testing.T, programs ...string) *node {
@@ -232,7 +232,7 @@ func (n *node) end() {
 
 func (n *node) keep(name, file string) {
 	if dir := os.Getenv("CNISCOPE_TEST_LOGS"); dir != "" {
-		_ = copyFile(file, filepath.Join(dir, n.Name()+"."+name+".log"))
+		_ = harness.CopyFile(file, filepath.Join(dir, n.Name()+"."+name+".log"))
 	}
 }
 
@@ -240,14 +240,6 @@ func (n *node) logOf(name string) string {
 	n.Helper()
 	text := harness.Must(os.ReadFile(n.running[name].Log()))(n.T)
 	return string(text[n.running[name].logged:])
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o755)
 }
 
 func untilThen(deadline time.Time) time.Duration { return max(time.Until(deadline), time.Second) }

@@ -29,11 +29,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	recording := filepath.Join(s.scope.Dir, "beside.rec")
 	record := exec.CommandContext(s.ctx, program, "record", recording, "--for", "8s", "--config", s.scope.Config())
 	harness.Check(t, record.Start())
-	done := make(chan error)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
-		done <- err
-	}()
+	done := s.rig.BeginPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 
 	var calls []control.Call
 	harness.Eventually(s, func() error {

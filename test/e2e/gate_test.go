@@ -38,11 +38,7 @@ func (g *gate) rig() rig.Options {
 func (s *stage) podIn(g *gate, name string) <-chan error {
 	s.Helper()
 	harness.Check(s.T, unix.Mkfifo(g.fifo, 0o600))
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: name})
-		done <- err
-	}()
+	done := s.rig.BeginPod(s.ctx, rig.PodOptions{Name: name})
 	// A FIFO opens for writing without blocking once it has a reader.
 	harness.Eventually(s, func() error {
 		select {

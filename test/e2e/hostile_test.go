@@ -29,7 +29,7 @@ const (
 func TestHostileNamesReachNoTerminal(t *testing.T) {
 	commands := t.TempDir()
 	file := filepath.Join(commands, hostileName)
-	harness.Check(t, copyFile("/bin/sleep", file))
+	harness.Check(t, harness.CopyFile("/bin/sleep", file))
 	script := filepath.Join(commands, "script"+hostileName)
 	harness.Check(t, os.WriteFile(script, []byte("#!/bin/sh\n:\n"), 0o755))
 	plugin := "plugin" + hostileText

@@ -114,11 +114,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 
 func (s *stage) heldPodIsInFlight(pipe string) {
 	s.Helper()
-	done := make(chan error)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "held-0"})
-		done <- err
-	}()
+	done := s.rig.BeginPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "held-0"})
 	var age float64
 	harness.Eventually(s, func() error {
 		now := s.scope.Scrape(s)

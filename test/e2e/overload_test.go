@@ -135,11 +135,7 @@ func TestOverload(t *testing.T) {
 	watching, unwatch := context.WithCancel(s.ctx)
 	watched := make(chan []look, 1)
 	go s.watch(watching, watched)
-	over := make(chan error, 1)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "flood"})
-		over <- err
-	}()
+	over := s.rig.BeginPod(s.ctx, rig.PodOptions{Name: "flood"})
 	pods := s.podsUntil(func() bool {
 		_, err := os.Stat(report)
 		return err == nil || len(over) > 0

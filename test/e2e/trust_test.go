@@ -43,7 +43,7 @@ func TestWhoIsTakenForAPlugin(t *testing.T) {
 	})
 	a.run("a program that lends its caller root's rights, and runs in an environment of the caller's", false, func(c *exec.Cmd) {
 		suid := filepath.Join(filepath.Dir(c.Path), "suid")
-		harness.Check(t, copyFile("/bin/true", suid))
+		harness.Check(t, harness.CopyFile("/bin/true", suid))
 		harness.Check(t, os.Chmod(suid, 0o755|os.ModeSetuid))
 		*c = exec.Cmd{Path: suid, Args: []string{"suid"}, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Credential: nobody}}
 	})
@@ -67,7 +67,7 @@ func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	harness.Root(t)
 	named := filepath.Join(t.TempDir(), "containerd")
-	harness.Check(t, copyFile("/bin/sh", named))
+	harness.Check(t, harness.CopyFile("/bin/sh", named))
 	start := func(path string) (run func(line string) error) {
 		c := exec.Command("unshare", "--mount", path)
 		in := harness.Must(c.StdinPipe())(t)
@@ -123,7 +123,7 @@ func newBeside(t *testing.T, options string, in ...string) *alone {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
 	harness.Check(t, os.Chmod(dir, 0o755))
-	harness.Check(t, copyFile("/bin/true", a.plugin))
+	harness.Check(t, harness.CopyFile("/bin/true", a.plugin))
 	file := filepath.Join(dir, "cniscope.toml")
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil,
 		"[nri]\nenabled = false\n[runtime]\nsocket = \"/nowhere\"\n[probe]\n%[3]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
@@ -208,12 +208,4 @@ func replace(env []string, prefix, value string) []string {
 		return env
 	}
 	return append(env, prefix+value)
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o755)
 }

@@ -45,3 +45,12 @@ func Build(t testing.TB, source string, flags ...string) (file string) {
 	}
 	return file
 }
+
+// CopyFile copies a program or another file.
+func CopyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}

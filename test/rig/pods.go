@@ -100,6 +100,16 @@ func (r *Rig) RunPod(ctx context.Context, o PodOptions) (string, error) {
 	return answer.PodSandboxId, nil
 }
 
+// BeginPod is RunPod, beside other things. Its error comes by the channel.
+func (r *Rig) BeginPod(ctx context.Context, o PodOptions) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.RunPod(ctx, o)
+		done <- err
+	}()
+	return done
+}
+
 // StopPod stops a sandbox: NRI's Stop, then CNI DEL.
 func (r *Rig) StopPod(ctx context.Context, id string) error {
 	if _, err := r.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id}); err != nil {

@@ -61,11 +61,7 @@ func fewProcesses(s *scene) func() {
 func deadlocked(s *scene) func() {
 	harness.Check(s.T, unix.Mkfifo(incidentDir+"/park", 0o600))
 	harness.Check(s.T, os.WriteFile(incidentDir+"/first", nil, 0o600))
-	over := make(chan error, 1)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "holder"})
-		over <- err
-	}()
+	over := s.rig.BeginPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "holder"})
 	harness.Until(s, "it holds the lock", func() bool { _, err := os.Stat(incidentDir + "/first"); return err != nil })
 	waited := waitedFor(s.T, incidentDir+"/contiv.lock")
 	stop := whenever(waited, func() {
