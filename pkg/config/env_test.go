@@ -77,7 +77,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := harness.Must(FromEnvironment(env(tt.vars), "host").Overlay("f.toml", []byte(tt.file)))(t)
+			got := harness.Must(over(FromEnvironment(env(tt.vars), "host"), tt.file))(t)
 			want := Default()
 			tt.want(&want)
 			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())

@@ -59,7 +59,7 @@ func TestLikelyMistakes(t *testing.T) {
 // refused expects an error with a text and without a secret; options in force where want is empty.
 func refused(t *testing.T, base Options, text, want string) {
 	t.Helper()
-	_, err := base.Overlay("f", []byte(text))
+	_, err := Source{Base: base, Text: text, TextName: "f"}.Load()
 	if said := fmt.Sprint(err); (want == "") != (err == nil) || want != "" && !strings.Contains(said, want) ||
 		strings.Contains(said, "hunter2") {
 		t.Errorf("%s\n     %s\nwant %s", text, said, want)

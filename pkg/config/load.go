@@ -89,19 +89,7 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 
 // Parse returns the options of a text, with defaults; errors contain name. The error is Problems.
 func Parse(name string, data []byte) (Options, error) {
-	return Default().Overlay(name, data)
-}
-
-// Overlay returns o with the options that the text sets, or o with Problems.
-func (o Options) Overlay(name string, data []byte) (Options, error) {
-	next, _, err := o.overlay(disk.System(), name, data)
-	if err == nil {
-		next, err = next.judge()
-	}
-	if err != nil {
-		return o, err
-	}
-	return next, nil
+	return Source{Base: Default(), Text: string(data), TextName: name}.Load()
 }
 
 // overlay also returns a warning for each former name.

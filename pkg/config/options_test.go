@@ -47,7 +47,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 // Lists and maps included.
 func TestSettingAnOptionWritesIntoNoOtherOptions(t *testing.T) {
 	parse := func(base Options, name string) Options {
-		o := harness.Must(base.Overlay("f.toml", []byte(strings.ReplaceAll(`
+		o := harness.Must(over(base, strings.ReplaceAll(`
 [sampling]
 keep = ["slow", "failed"]
 annotation_namespaces = ["X"]
@@ -63,7 +63,7 @@ agents = ["X"]
 callers = ["/X"]
 [trace]
 baggage = ["X"]
-`, "X", name))))(t)
+`, "X", name)))(t)
 		return o
 	}
 	base := parse(Default(), "one")
@@ -170,6 +170,8 @@ func TestTOMLNamesTheDefaultsOfWhatDiffers(t *testing.T) {
 		t.Errorf("%s", o.TOML())
 	}
 }
+
+func over(base Options, text string) (Options, error) { return Source{Base: base, Text: text}.Load() }
 
 // Diff returns Changes as text.
 func (o Options) Diff(old Options) (lines []string) {

@@ -12,8 +12,8 @@ import (
 func syntax(name string, data []byte, err error) Problem {
 	const remedy = "see https://toml.io, and configs/cniscope.toml for an example"
 	p := Problem{Source: name, What: "is not TOML", Remedy: remedy}
-	var de *toml.DecodeError
-	if !errors.As(err, &de) {
+	de, is := errors.AsType[*toml.DecodeError](err)
+	if !is {
 		return p
 	}
 	p.Line, p.Column = de.Position()

@@ -40,7 +40,7 @@ func TestPathsAreThoseOfTheSystem(t *testing.T) {
 
 func TestDefaultsAreRightOnTheirSystem(t *testing.T) {
 	for _, on := range []System{Linux, Windows} {
-		o, err := DefaultFor(on).Overlay("defaults.toml", []byte(DefaultFor(on).TOML()))
+		o, err := over(DefaultFor(on), DefaultFor(on).TOML())
 		if err != nil {
 			t.Errorf("%s: %v", on, err)
 		}

@@ -233,7 +233,7 @@ func (p *Plan) adviseOptions() error {
 	if err != nil || now == nil { // a package's options may have been removed
 		return err
 	}
-	o, err := config.Default().Overlay(optionsFile, now.data)
+	o, err := config.Parse(optionsFile, now.data)
 	if err != nil {
 		p.wish.note("%v", err)
 		return nil
