@@ -53,7 +53,7 @@ type page struct {
 	all, failed, slow int
 	others, crossing  int
 	account           *account
-	pods              *distinct
+	pods              map[string]bool
 	first, last       uint64
 	origin            map[string]bool
 	rows              int
@@ -69,7 +69,7 @@ type head struct {
 
 func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	p := &page{
-		PageOptions: o, operations: operations, account: newAccount(), pods: newDistinct(),
+		PageOptions: o, operations: operations, account: newAccount(), pods: map[string]bool{},
 		byState: map[string][]head{}, drawn: map[string]bool{}, origin: map[string]bool{}, written: new(int64),
 	}
 	for rs := range operations {
@@ -119,7 +119,7 @@ func (p *page) choose() {
 
 func (p *page) count(call *node) {
 	p.all++
-	p.pods.add(pod(call))
+	p.pods[pod(call)] = true
 	if p.all == 1 {
 		p.first = call.StartTimeUnixNano
 	}
@@ -229,7 +229,7 @@ func (p *page) More() int { return p.problems - len(p.Problems) }
 
 func (p *page) Counts() string {
 	return fmt.Sprintf("%s of %s: %d failed, %d slow",
-		text.Count(p.all, "call"), text.Count(p.pods.count(), "pod"), p.failed, p.slow)
+		text.Count(p.all, "call"), text.Count(len(p.pods), "pod"), p.failed, p.slow)
 }
 
 func (p *page) Origin() []string {

@@ -16,7 +16,7 @@ import (
 
 // Sample holds the durations of calls and their spans, at random if there are too many.
 type Sample struct {
-	pods        *distinct
+	pods        map[string]bool
 	account     *account
 	populations map[string]*population // by name: "CNI ADD eth0"
 	room        room
@@ -24,7 +24,7 @@ type Sample struct {
 
 type population struct {
 	name                  string
-	pods                  *distinct
+	pods                  map[string]bool
 	took                  values // in ms
 	failed, slow, partial int
 	// Calls with all spans: in a storm only the call's own is exported.
@@ -50,7 +50,7 @@ type series struct {
 // Collect returns a sample of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	s := &Sample{
-		pods: newDistinct(), account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost},
+		pods: map[string]bool{}, account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost},
 	}
 	for rs := range operations {
 		for _, call := range calls(rs) {
@@ -70,12 +70,12 @@ func (s *Sample) add(call *node) {
 	}
 	p := s.populations[name]
 	if p == nil {
-		p = &population{name: name, pods: newDistinct(), series: map[Row]*series{}, room: &s.room}
+		p = &population{name: name, pods: map[string]bool{}, series: map[Row]*series{}, room: &s.room}
 		s.populations[name] = p
 	}
-	s.pods.add(pod(call))
+	s.pods[pod(call)] = true
 	s.account.add(call)
-	p.pods.add(pod(call))
+	p.pods[pod(call)] = true
 	p.add(call)
 }
 

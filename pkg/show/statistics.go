@@ -65,10 +65,10 @@ type Distribution struct {
 
 // Statistics sums up the sample.
 func (s *Sample) Statistics() Statistics {
-	all := Statistics{Schema: SchemaSummary, Pods: s.pods.count(), Spent: s.account.list(), Kinds: []KindOfCall{}}
+	all := Statistics{Schema: SchemaSummary, Pods: len(s.pods), Spent: s.account.list(), Kinds: []KindOfCall{}}
 	for _, p := range s.sorted() {
 		kind := KindOfCall{
-			Name: p.name, Pods: p.pods.count(), Failed: p.failed, Slow: p.slow, Partial: p.partial,
+			Name: p.name, Pods: len(p.pods), Failed: p.failed, Slow: p.slow, Partial: p.partial,
 			Distribution: distribution(p.took), Rows: []Statistic{},
 		}
 		for row, series := range p.series {

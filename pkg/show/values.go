@@ -1,7 +1,6 @@
 package show
 
 import (
-	"hash/maphash"
 	"math/bits"
 )
 
@@ -71,19 +70,6 @@ func thinned(values []float64, n int) []float64 {
 	}
 	return few
 }
-
-type distinct struct {
-	seed maphash.Seed
-	seen map[uint64]struct{}
-}
-
-func newDistinct() *distinct {
-	return &distinct{maphash.MakeSeed(), map[uint64]struct{}{}}
-}
-
-func (d *distinct) add(name string) { d.seen[maphash.String(d.seed, name)] = struct{}{} }
-
-func (d *distinct) count() int { return len(d.seen) }
 
 func sum(values []float64) (sum float64) {
 	for _, v := range values {

@@ -249,12 +249,12 @@ const summaryMost = 200
 // Summary writes a line for each failed or slow call.
 func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	p := &painter{Options: o}
-	pods := newDistinct()
+	pods := map[string]bool{}
 	var failed, slow, all int
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			all++
-			pods.add(pod(call))
+			pods[pod(call)] = true
 			mark, color := "✗ ", red
 			switch {
 			case call.failed():
@@ -283,6 +283,6 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 	problems := p.b.String()
 	p.b.Reset()
 	p.printf("%s of %s: %d failed, %d slow\n%s\n",
-		text.Count(all, "call"), text.Count(pods.count(), "pod"), failed, slow, problems)
+		text.Count(all, "call"), text.Count(len(pods), "pod"), failed, slow, problems)
 	return p.flush(w)
 }
