@@ -65,20 +65,20 @@ func open(ctx context.Context, path string, others ...record.Format) (reader *re
 // Load reads the recording at path, "-" for standard input. Close it.
 func Load(ctx context.Context, path string, o Options) (_ *Recording, err error) {
 	defer Guard(path, &err)
-	limit := o.watch()
-	reading, cancel := context.WithDeadlineCause(ctx, limit.until, limit.late())
+	late := lateError{cmp.Or(o.Timeout, Timeout)}
+	reading, cancel := context.WithTimeoutCause(ctx, late.limit, late)
 	defer cancel()
 	trace := &windowsTrace{}
 	reader, err := open(reading, path, trace.recording)
-	if late := (lateError{}); errors.As(err, &late) {
+	if errors.Is(err, late) {
 		return nil, fmt.Errorf("cannot read %s: no data for %s; check that a program writes into it, "+
-			"or wait longer with --timeout", path, limit.flag)
+			"or wait longer with --timeout", path, late.limit)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
-	r, err := o.judged(ctx, reader, limit)
+	r, err := o.judged(reading, reader)
 	if err == nil {
 		r.truncated, r.lost = cmp.Or(r.truncated, trace.truncated), trace.lost
 	}
@@ -104,7 +104,7 @@ func Guard(path string, err *error) {
 
 const issues = "https://github.com/cniscope/cniscope/issues"
 
-func (o Options) judged(ctx context.Context, reader *record.Reader, limit watch) (r *Recording, err error) {
+func (o Options) judged(ctx context.Context, reader *record.Reader) (r *Recording, err error) {
 	s, said, err := settings.In(reader.Header())
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (o Options) judged(ctx context.Context, reader *record.Reader, limit watch)
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
 	r = &Recording{said: said, Fold: s.Fold}
-	err = each(ctx, reader, s, limit, func(result pipeline.Result) error {
+	err = each(ctx, reader, s, liveMax, func(result pipeline.Result) error {
 		switch result.(type) {
 		case *pipeline.Judged:
 			r.All++
@@ -158,11 +158,11 @@ func isPart(err error) bool {
 
 // Each calls take with each result of a recording, also with those before an error, until take fails.
 func Each(ctx context.Context, reader *record.Reader, s settings.Settings, take func(pipeline.Result) error) error {
-	return each(ctx, reader, s, watch{}, take)
+	return each(ctx, reader, s, math.MaxUint64, take)
 }
 
 func each(
-	ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error,
+	ctx context.Context, reader *record.Reader, s settings.Settings, live uint64, take func(pipeline.Result) error,
 ) error {
 	p := s.Pipeline(reader.Header().BootID)
 	var enough error
@@ -174,7 +174,7 @@ func each(
 	var err error
 	for n := 0; err == nil && enough == nil; n++ {
 		if n%1024 == 0 {
-			if enough = errors.Join(ctx.Err(), watch.enough()); enough != nil {
+			if enough = cmp.Or(context.Cause(ctx), within(live)); enough != nil {
 				break
 			}
 		}
@@ -183,15 +183,15 @@ func each(
 			p.Each(e, keep)
 		}
 	}
-	var late lateError
 	why := enough // open operations may exceed the bounds
 	p.FlushEach(keep)
+	late, isLate := errors.AsType[lateError](context.Cause(ctx))
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !isLate:
 		return ctx.Err()
 	case errors.Is(err, io.EOF) && enough == nil:
 		return nil
-	case errors.As(err, &late):
+	case isLate:
 		return &partError{reader.Place(), late}
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
@@ -201,38 +201,16 @@ func each(
 	return &partError{reader.Place(), why}
 }
 
-// watch bounds the time and memory of a reading; zero sets no bound.
-type watch struct {
-	until time.Time
-	flag  time.Duration
-	live  uint64
-}
-
-func (o Options) watch() watch {
-	w := watch{flag: cmp.Or(o.Timeout, Timeout), live: liveMax}
-	w.until = time.Now().Add(min(w.flag, math.MaxInt64/2))
-	return w
-}
-
 type lateError struct{ limit time.Duration }
 
 func (e lateError) Error() string {
 	return fmt.Sprintf("it took longer than %s; --timeout %s lets it take longer", e.limit, 10*e.limit)
 }
 
-func (w watch) late() error { return lateError{w.flag} }
-
-func (w watch) enough() error {
-	if w.live == 0 {
-		return nil
-	}
-	if time.Now().After(w.until) {
-		return w.late()
-	}
+func within(most uint64) error {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > w.live {
-		return fmt.Errorf("it has too many calls in progress at once: reading it needs more than %d MiB of memory",
-			w.live>>20)
+	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > most {
+		return fmt.Errorf("it has too many calls in progress at once: reading it needs more than %d MiB of memory", most>>20)
 	}
 	return nil
 }
