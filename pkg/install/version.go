@@ -19,8 +19,6 @@ type Version struct {
 	From  string
 }
 
-func (v Version) String() string { return fmt.Sprintf("containerd %s (%s)", v.Text, v.From) }
-
 func (v Version) hasNRI() bool { return v.Major > 1 || v.minor < 0 || v.minor >= 7 }
 
 var versionForm = regexp.MustCompile(`^v?([0-9]+)(?:\.([0-9]+)\S*)?$`)

@@ -32,7 +32,7 @@ func TestAVersionThatWasToldBefore(t *testing.T) {
 	n.install(version("2.3"))
 	for range 2 {
 		if p := n.install(nil); p.Changes() || p.wish.version.Text != "2.3" {
-			t.Errorf("%s: %s", p.wish.version, steps(p))
+			t.Errorf("%s: %s", p.wish.version.Text, steps(p))
 		}
 	}
 }
