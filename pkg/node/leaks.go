@@ -90,12 +90,7 @@ func (m *leaks) held() []leak.Attachment {
 func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 	ask := asking(o, leakPatience)
 	pace := min(max(o.Leaks.After/5, time.Second), leakPace)
-	for {
-		select {
-		case <-time.After(pace):
-		case <-ctx.Done():
-			return
-		}
+	for clock.Wait(ctx, pace) {
 		l, stuck, binDirs, err := doctor.Held(ctx, ask)
 		if err != nil {
 			n.log.Debug("attachments of sandboxes unknown", "error", err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -40,16 +41,8 @@ func (n *node) beginLearning() {
 }
 
 func (n *node) keepLearnt(ctx context.Context) {
-	if !n.learnt.Keeps() {
-		return
-	}
-	for {
-		select {
-		case <-time.After(learntPace):
-			n.learnt.Save(ctx, n.usually())
-		case <-ctx.Done():
-			return
-		}
+	for n.learnt.Keeps() && clock.Wait(ctx, learntPace) {
+		n.learnt.Save(ctx, n.usually())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -37,9 +38,7 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 			log.Debug("mapped pages of the program stay in memory", "error", err)
 			told = true
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !clock.Wait(ctx, wait) {
 			return
 		}
 		// Without pods nothing is allocated, so Go does not collect.

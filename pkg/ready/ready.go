@@ -88,7 +88,7 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 				}
 				e := source.Now(now)
 				if known != nil && now.Ready {
-					wait(ctx, settle)
+					clock.Wait(ctx, settle)
 				}
 				known = now
 				sink(e)
@@ -98,7 +98,7 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 		if known != nil && !known.Ready {
 			pause = soon
 		}
-		wait(ctx, pause)
+		clock.Wait(ctx, pause)
 	}
 }
 
@@ -106,13 +106,6 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 func tie(sink event.Sink) {
 	mono, wall := clock.Anchor()
 	sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 type outage struct {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
@@ -39,7 +40,7 @@ func (f *follower) follow(ctx context.Context, to chan<- batch) {
 				f.log.Warn("cniscope does not answer; asking again", "error", err)
 				silent = true
 			}
-			wait(ctx, pause)
+			clock.Wait(ctx, pause)
 			pause = min(2*pause, longestPause)
 			continue
 		}
@@ -65,13 +66,4 @@ func (f *follower) ask(ctx context.Context, query control.Query) (control.Operat
 	ctx, cancel := context.WithTimeout(ctx, query.Wait+lateness)
 	defer cancel()
 	return f.node.Operations(ctx, query)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
@@ -137,10 +138,7 @@ func follow(ctx context.Context, c *cluster.Cluster, r cluster.Reader, of []stri
 		answer, err := c.Answer(ctx, r, question, answerMost)
 		var said operations
 		if err != nil || document(answer, &said) != nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			clock.Wait(ctx, time.Second)
 			continue
 		}
 		next = said.Next

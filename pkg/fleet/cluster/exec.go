@@ -17,6 +17,7 @@ import (
 	execerrors "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -41,14 +42,11 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.W
 	}
 	for {
 		err := c.once(ctx, r, question, out)
-		var asked *AskError
-		if !errors.As(err, &asked) || asked.Code != fleet.Busy {
+		if asked, is := errors.AsType[*AskError](err); !is || asked.Code != fleet.Busy {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !clock.Wait(ctx, time.Second) { // see docs/fleet.md
 			return err
-		case <-time.After(time.Second): // see docs/fleet.md
 		}
 	}
 }

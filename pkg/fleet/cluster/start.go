@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -118,13 +119,12 @@ func until(ctx context.Context, done func() (bool, error), late func() error) er
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return ctx.Err()
-			}
+		switch {
+		case clock.Wait(ctx, 300*time.Millisecond):
+		case errors.Is(ctx.Err(), context.Canceled):
+			return ctx.Err()
+		default:
 			return late()
-		case <-time.After(300 * time.Millisecond):
 		}
 	}
 }
