@@ -7,7 +7,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/removal"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -43,13 +42,10 @@ func inRemoval(s removal.Step) control.Call {
 }
 
 func (n *node) removals(runtime int) []removal.Step {
-	return n.removing.Look(n.sandboxes(), runtime)
-}
-
-func (n *node) sandboxes() []*event.Sandbox {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.pipeline.Sandboxes()
+	sandboxes := n.pipeline.Sandboxes()
+	n.mu.Unlock()
+	return n.removing.Look(sandboxes, runtime)
 }
 
 func (n *node) watchRemovals(ctx context.Context, hung time.Duration, runtime func() int) {

@@ -40,11 +40,10 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	log := out.logger(o.Log.Format)
 	setLevel(out.level, o)
 	release, err := lock.Take(o.State.Dir, "cniscope record")
-	var held *lock.HeldError
-	switch {
-	case errors.As(err, &held):
+	if held, is := errors.AsType[*lock.HeldError](err); is {
 		return recordRunning(ctx, o, to, log, held)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	defer release()
@@ -64,7 +63,7 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	}
 	node := newObserver(l.ctx, log, o, nil)
 	l.at(stopSources, "NRI", func(context.Context) { node.close() })
-	err = node.prepare(l, o, r.open.is, keeps.Key())
+	err = node.prepare(l, o, r.open.Load, keeps.Key())
 	r.late.looks = node.firsts
 	if err == nil {
 		err = node.run(l.ctx, r.take)
@@ -140,8 +139,8 @@ type recorder struct {
 	path     string
 	out      *record.Writer
 	pipeline *pipeline.Pipeline
-	late     latecomers // without looks if another cniscope makes them
-	open     busy
+	late     latecomers  // without looks if another cniscope makes them
+	open     atomic.Bool // operations are open
 	progress progress
 	failed   error
 	stop     context.CancelFunc
@@ -179,7 +178,7 @@ func (r *recorder) take(e event.Event) {
 			r.late.take(result)
 		}
 	}
-	r.open.set(r.pipeline.Busy())
+	r.open.Store(r.pipeline.Busy())
 	r.progress.draw(e)
 	if _, tick := e.Body.(*event.Tick); tick {
 		_ = r.out.Flush() // for readers, and in case of a crash

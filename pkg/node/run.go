@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -188,7 +189,7 @@ type node struct {
 	version  string
 	pipeline *pipeline.Pipeline
 	opening  opening
-	open     busy
+	open     atomic.Bool // operations are open
 	pulse    pulse
 
 	consumers consumers
@@ -291,11 +292,11 @@ func (n *node) inFlight() []model.Flight {
 	return n.pipeline.InFlight()
 }
 
-func (n *node) waits() bool { return n.open.is() || n.consumers.waits() }
+func (n *node) waits() bool { return n.open.Load() || n.consumers.waits() }
 
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
-	open := n.open.is()
+	open := n.open.Load()
 	silent := n.pulse.begin(clock.Monotonic(), tick || !open) // the event may be old
 	defer n.pulse.end()
 	n.mu.Lock()
@@ -315,11 +316,11 @@ func (n *node) take(e event.Event) {
 	for _, r := range n.pipeline.Apply(e) {
 		n.consumers.result(r, n.pipeline.Now())
 	}
-	n.open.set(n.pipeline.Busy())
+	n.open.Store(n.pipeline.Busy())
 }
 
 func (n *node) alive() (report string, ok bool) {
-	return n.pulse.check(clock.Monotonic(), n.open.is())
+	return n.pulse.check(clock.Monotonic(), n.open.Load())
 }
 
 func (n *node) flush(ctx context.Context) {
@@ -327,7 +328,7 @@ func (n *node) flush(ctx context.Context) {
 	for _, r := range n.pipeline.Flush() {
 		n.consumers.result(r, n.pipeline.Now())
 	}
-	n.open.set(false)
+	n.open.Store(false)
 	n.mu.Unlock()
 	n.consumers.close(ctx)
 }
