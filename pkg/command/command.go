@@ -100,8 +100,7 @@ func hinted(run func(*cobra.Command, []string) error) func(*cobra.Command, []str
 }
 
 func hint(c *cobra.Command, err error) error {
-	var usage Usage
-	if !errors.As(err, &usage) || usage.hinted {
+	if usage, is := errors.AsType[Usage](err); !is || usage.hinted {
 		return err
 	}
 	return Usage{error: fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath()), hinted: true}
@@ -161,12 +160,10 @@ func flagError(c *cobra.Command, err error) error {
 	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
 		return hint(c, unknown(c, args))
 	}
-	var none *pflag.NotExistError
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
+	if value, is := errors.AsType[*pflag.InvalidValueError](err); is {
 		err = fmt.Errorf("invalid value %q of --%s: %w", value.GetValue(), value.GetFlag().Name, errors.Unwrap(value))
 	}
-	if errors.As(err, &none) {
+	if none, is := errors.AsType[*pflag.NotExistError](err); is {
 		similar := &cobra.Command{SuggestionsMinimumDistance: 2}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {

@@ -154,8 +154,7 @@ func strictly(strict bool, file string, warnings []config.Problem) error {
 }
 
 func problems(err error) []config.Problem {
-	var all config.Problems
-	if errors.As(err, &all) {
+	if all, are := errors.AsType[config.Problems](err); are {
 		return all
 	}
 	return []config.Problem{{What: err.Error()}}

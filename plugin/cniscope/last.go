@@ -47,10 +47,8 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 			return h.failed
 		}
 	}
-	var crossed crossedError
-	var partly incompleteError
 	switch {
-	case h.incomplete() == nil || errors.As(err, &crossed) || errors.As(err, &partly):
+	case h.incomplete() == nil || errors.As(err, new(crossedError)) || errors.As(err, new(incompleteError)):
 		return err
 	case err != nil:
 		return fmt.Errorf("%w; %w", err, h.incomplete())
@@ -89,9 +87,7 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 			if ctx.Err() != nil {
 				return
 			}
-			var damaged *spool.DamagedError
-			var unreadable *spool.UnreadableError
-			if errors.As(err, &damaged) || errors.As(err, &unreadable) {
+			if errors.As(err, new(*spool.DamagedError)) || errors.As(err, new(*spool.UnreadableError)) {
 				h.tell(err)
 				continue
 			}

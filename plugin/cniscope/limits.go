@@ -52,8 +52,7 @@ type uncheckedError struct{ error }
 func (e uncheckedError) Unwrap() error { return e.error }
 
 func (o showOptions) unchecked(err error) error {
-	var crossed crossedError
-	if err == nil || !o.limits.Set() || errors.As(err, &crossed) {
+	if err == nil || !o.limits.Set() || errors.As(err, new(crossedError)) {
 		return err
 	}
 	return uncheckedError{err}

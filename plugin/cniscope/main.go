@@ -100,8 +100,7 @@ func exitCode(err error) int {
 	if errors.As(err, &told) {
 		return told.ExitCode()
 	}
-	var unchecked uncheckedError
-	if errors.As(err, new(command.Usage)) || errors.As(err, &unchecked) {
+	if errors.As(err, new(command.Usage)) || errors.As(err, new(uncheckedError)) {
 		return 2
 	}
 	return 1

@@ -22,11 +22,10 @@ type codeError struct {
 }
 
 func exitCode(err error) int {
-	var coded codeError
-	switch {
-	case errors.As(err, &coded):
+	if coded, is := errors.AsType[codeError](err); is {
 		return coded.code
-	case errors.As(err, new(command.Usage)):
+	}
+	if errors.As(err, new(command.Usage)) {
 		return exitUsage
 	}
 	return exitFailed

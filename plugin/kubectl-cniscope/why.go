@@ -203,11 +203,10 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	}
 	var failed error
 	for line, answer := range fanout.Ask(ctx, wanted, s.limits, ask) {
-		var said *cluster.AskError
-		switch {
+		switch said, is := errors.AsType[*cluster.AskError](answer.Err); {
 		case answer.Err == nil:
 			answers[line.TraceID] = answer.Value
-		case errors.As(answer.Err, &said) && said.Code == fleet.NotRemembered: // only its line is known
+		case is && said.Code == fleet.NotRemembered: // only its line is known
 		default:
 			failed = errors.Join(failed, fmt.Errorf("the spans of trace %s: node %s: %w", line.TraceID, line.Node, answer.Err))
 		}

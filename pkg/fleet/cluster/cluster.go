@@ -84,9 +84,8 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 		return found, nil
 	}
 	found, err := c.readersIn(ctx, metav1.NamespaceAll)
-	var refusal *Refusal
 	switch {
-	case errors.As(err, &refusal):
+	case errors.As(err, new(*Refusal)):
 		if refused != nil {
 			return nil, refused
 		}

@@ -48,12 +48,9 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	case apierrors.IsUnauthorized(err):
 		return &Refusal{"the API server does not know you: log in again, as for kubectl (kubectl auth whoami)", err}
 	}
-	var dial *net.OpError
-	var mute *url.Error
-	switch {
-	case errors.As(err, &dial) && dial.Op == "dial":
+	if dial, is := errors.AsType[*net.OpError](err); is && dial.Op == "dial" {
 		err = fmt.Errorf("%w; set KUBECONFIG or --kubeconfig if the cluster is elsewhere", c.silent(dial.Err))
-	case errors.As(err, &mute) && mute.Timeout():
+	} else if mute, is := errors.AsType[*url.Error](err); is && mute.Timeout() {
 		err = c.silent(mute.Err)
 	}
 	return &cleaned{err}
