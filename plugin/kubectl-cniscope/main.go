@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/cniscope/cniscope/pkg/command"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
 )
 
 func main() { os.Exit(execute(os.Args, os.Stdout, os.Stderr)) }
@@ -95,4 +96,55 @@ answers of the others, and the exit code is 3.`,
 	command.Prepare(cmd)
 	briefly(cmd)
 	return cmd
+}
+
+// Exit codes; docs/fleet.md has the same table.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitInterrupted = 130
+)
+
+type codeError struct {
+	error
+	code int
+}
+
+func exitCode(err error) int {
+	if coded, is := errors.AsType[codeError](err); is {
+		return coded.code
+	}
+	if errors.As(err, new(command.Usage)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func partial(n digest.Nodes) error {
+	if len(n.Missing) == 0 {
+		return nil
+	}
+	var lines []error
+	for _, line := range n.Lines() {
+		lines = append(lines, errors.New(line))
+	}
+	if n.Answered == 0 {
+		return codeError{errors.Join(lines...), exitFailed}
+	}
+	return codeError{errors.Join(lines...), exitPartial}
+}
+
+var linked, commit, date string
+
+func thisBuild() command.Build { return command.BuildOf("kubectl cniscope", linked, commit, date) }
+
+func versionCmd(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
+			return thisBuild().Print(cmd.OutOrStdout(), o.format)
+		}),
+	}
 }
