@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // takeNode locks the node. If it is held, a pre-installed plugin waits for its predecessor, a service waits without a
@@ -81,4 +83,22 @@ func standBy(
 		notify(log, "STATUS=")
 	}
 	return release, err
+}
+
+// leaveNode removes empty directories that kubelet made for hostPath mounts (DirectoryOrCreate), through process 1's
+// root: a mount point cannot be removed from inside.
+func leaveNode(dirs ...string) {
+	own, err1 := procfs.OwnNamespace("mnt")
+	first, err2 := procfs.Namespace(1, "mnt")
+	if err1 != nil || err2 != nil || own == first {
+		return
+	}
+	for _, dir := range dirs {
+		here, err1 := os.Stat(dir)
+		onNode := filepath.Join(procfs.Root(1), dir)
+		there, err2 := os.Lstat(onNode)
+		if err1 == nil && err2 == nil && os.SameFile(here, there) {
+			_ = os.Remove(onNode) // fails if it has files
+		}
+	}
 }

@@ -305,3 +305,22 @@ func (n *observer) trusted() (who []string) {
 	}
 	return who
 }
+
+func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.Relay, error) {
+	if o.Relay.Listen == "" {
+		return nil, nil
+	}
+	upstream, err := destinations.Endpoint(o.RelayUpstream())
+	if err != nil {
+		return nil, err
+	}
+	r, err := relay.New(relay.Options{Listen: o.Relay.Listen, Bytes: int(o.Relay.Queue), Runtime: anchors.PIDs, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if upstream == nil {
+		log.Warn("no upstream for containerd's spans", "remedy", "set relay.upstream or export.otlp.endpoint",
+			"listen", o.Relay.Listen)
+	}
+	return r, r.SetUpstream(upstream)
+}

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !windows
 
 package node
 
@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/syslog"
 )
+
+func isService() bool { return false }
 
 func systemLog() (io.Writer, error) {
 	return syslog.New(syslog.LOG_NOTICE|syslog.LOG_DAEMON, "cniscope")

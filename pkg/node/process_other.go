@@ -7,6 +7,9 @@ import (
 	"log/slog"
 )
 
+// SetSlack does nothing: only Linux has timer slack.
+func SetSlack([]string) {}
+
 // releaseUnused is empty: the system trims the working set.
 func releaseUnused(context.Context, *slog.Logger, <-chan struct{}) {}
 

@@ -1,5 +1,0 @@
-//go:build !windows
-
-package node
-
-func isService() bool { return false }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package node
-
-// SetSlack does nothing: only Linux has timer slack.
-func SetSlack([]string) {}
