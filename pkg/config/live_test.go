@@ -54,14 +54,10 @@ func (s *scene) start(source Source) {
 
 func (s *scene) run() {
 	s.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	harness.During(s, func(ctx context.Context) {
 		s.live.Run(ctx, slog.New(slog.NewTextHandler(&s.log, nil)), func(o Options) { s.applied <- o })
-	}()
+	})
 	s.live.Reload()
-	s.Cleanup(func() { cancel(); <-done })
 }
 
 func (s *scene) write(text string) {

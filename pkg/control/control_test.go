@@ -14,22 +14,17 @@ import (
 
 func serving(t *testing.T, h Handlers) Client {
 	t.Helper()
-	dir := t.TempDir()
-	l := harness.Must(Listen(dir))(t)
-	during(t, func(ctx context.Context) { Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
-	firstClient(t, dir)
-	return Client{Dir: dir}
+	c, _ := served(t, h)
+	return c
 }
 
-func during(t *testing.T, serve func(context.Context)) {
+func served(t *testing.T, h Handlers) (c Client, end func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		serve(ctx)
-		close(done)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	dir := t.TempDir()
+	l := harness.Must(Listen(dir))(t)
+	end = harness.During(t, func(ctx context.Context) { Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
+	firstClient(t, dir)
+	return Client{Dir: dir}, end
 }
 
 func TestCallsAndTheNodeArePassedOn(t *testing.T) {
@@ -87,32 +82,23 @@ func TestARecordingIsAStream(t *testing.T) {
 
 // A recording contains all events up to the end of the server.
 func TestARecordingEndsWholeWithTheServer(t *testing.T) {
-	dir := t.TempDir()
-	l := harness.Must(Listen(dir))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		Serve(ctx, l, Handlers{ReadHandlers: ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			_, _ = io.WriteString(w, "first\n")
-			flush()
-			<-ctx.Done()
-			_, _ = io.WriteString(w, "last\n")
-			return nil
-		}}}, slog.New(slog.DiscardHandler))
-	}()
-	firstClient(t, dir)
-	body := harness.Must(Client{Dir: dir}.Record(t.Context()))(t)
+	c, end := served(t, Handlers{ReadHandlers: ReadHandlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+		_, _ = io.WriteString(w, "first\n")
+		flush()
+		<-ctx.Done()
+		_, _ = io.WriteString(w, "last\n")
+		return nil
+	}}})
+	body := harness.Must(c.Record(t.Context()))(t)
 	defer body.Close()
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(body, line); err != nil {
 		t.Fatal(err)
 	}
-	cancel()
+	go end()
 	if rest, err := io.ReadAll(body); err != nil || string(rest) != "last\n" {
 		t.Errorf("%q, %v", rest, err)
 	}
-	<-ended
 }
 
 func TestNobodyAnswers(t *testing.T) {

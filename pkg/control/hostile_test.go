@@ -30,13 +30,8 @@ func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
 	b.connections, b.answer, b.idle, b.patience = 12, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	dir := t.TempDir()
 	l := harness.Must(ListenRead(dir, os.Getegid()))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		(&reads{ReadHandlers: h, bounds: b, log: slog.New(slog.DiscardHandler)}).serve(ctx, l)
-		close(done)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	s := &reads{ReadHandlers: h, bounds: b, log: slog.New(slog.DiscardHandler)}
+	harness.During(t, func(ctx context.Context) { s.serve(ctx, l) })
 	return Reader{Path: filepath.Join(dir, ReadSocket)}, b
 }
 

@@ -24,7 +24,7 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 	t.Helper()
 	dir := t.TempDir()
 	l := harness.Must(ListenRead(dir, os.Getegid()))(t)
-	during(t, func(ctx context.Context) { ServeRead(ctx, l, h, slog.New(slog.DiscardHandler)) })
+	harness.During(t, func(ctx context.Context) { ServeRead(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
 

@@ -202,11 +202,5 @@ func (*httpBody) WriteHeader(int)     {}
 func answerAt(t *testing.T, dir string, h control.Handlers) {
 	t.Helper()
 	l := harness.Must(control.Listen(dir))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan struct{})
-	go func() {
-		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
-		close(served)
-	}()
-	t.Cleanup(func() { cancel(); <-served })
+	harness.During(t, func(ctx context.Context) { control.Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
 }

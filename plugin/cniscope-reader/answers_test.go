@@ -41,10 +41,7 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 	}
 	folder := filepath.Join(t.TempDir(), "read")
 	l := harness.Must(control.ListenRead(folder, os.Getgid()))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	harness.During(t, func(ctx context.Context) {
 		control.ServeRead(ctx, l, control.ReadHandlers{
 			Node: func() control.Node { return control.Node{Version: "v9"} },
 			Calls: func() []control.Call {
@@ -71,8 +68,7 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 				return err
 			},
 		}, slog.New(slog.DiscardHandler))
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	})
 	return control.Reader{Path: filepath.Join(folder, control.ReadSocket)}, h
 }
 
@@ -130,12 +126,9 @@ func TestANodeWithoutCniscope(t *testing.T) {
 // A follower gets each recent operation once, and continues after an outage.
 func TestEachProblemIsFollowedOnce(t *testing.T) {
 	node, h := asked(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	batches, done := make(chan batch), make(chan struct{})
-	go func() {
-		defer close(done)
-		(&follower{node: node, log: slog.New(slog.DiscardHandler)}).follow(ctx, batches)
-	}()
+	batches := make(chan batch)
+	f := &follower{node: node, log: slog.New(slog.DiscardHandler)}
+	harness.During(t, func(ctx context.Context) { f.follow(ctx, batches) })
 	var pods []string
 	take := func(n int) {
 		t.Helper()
@@ -150,8 +143,6 @@ func TestEachProblemIsFollowedOnce(t *testing.T) {
 	h.Add(control.Line{Namespace: "shop", Pod: "late", Command: "ADD", Result: control.Failed, Time: time.Now()})
 	take(3)
 	harness.Equal(t, strings.Join(pods, " "), "shop/web bank/web shop/late", "it followed")
-	cancel()
-	<-done
 }
 
 // Each row is a command line with its exit code and its error.

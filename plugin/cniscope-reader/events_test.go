@@ -80,13 +80,8 @@ func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end 
 	}))(t)
 	log = &strings.Builder{}
 	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
-	to, done := make(chan batch), make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer close(done)
-		_ = w.tell(ctx, events.NewLedger(), to)
-	}()
-	return to, log, func() { cancel(); <-done }
+	to = make(chan batch)
+	return to, log, harness.During(t, func(ctx context.Context) { _ = w.tell(ctx, events.NewLedger(), to) })
 }
 
 func slow(pod int) control.Line {

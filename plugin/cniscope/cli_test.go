@@ -13,11 +13,7 @@ import (
 
 // Each row is a command line with its exit code, and what its output and error contain. Former flags are accepted.
 func TestCommandLines(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		code int
-		says string
-	}{
+	check(t, []commandLine{
 		{"show --since 1h --spool /not/there", 1, "no spool there"},
 		{"show --last 1d --spool /not/there", 1, "no spool there"},
 		{"show --since 2w1d --spool /not/there", 1, "no spool there"},
@@ -40,7 +36,16 @@ func TestCommandLines(t *testing.T) {
 		{"config check - -o json", 0, `"schema": "cniscope.dev/config/v1"`},
 		{"config print -o json", 0, `"key": "slow.call"`},
 		{"record - -o json", 2, "for -o json name a file"},
-		{"show", 2, "show needs a recording"},
+		{"show", 2, "show needs a recording: give a FILE, or --since 1h"},
+		{"show " + threePods + " --last 1h", 2, "not both"},
+		{"show " + threePods + " --spool /tmp", 2, "--spool needs --since"},
+		{"show --last 0", 2, "want more than 0"},
+		{"show --since 1d --spool /x --color x", 2, "want auto, always or never"},
+		{"show " + threePods + " " + threePods, 2, "show takes FILE|--since DURATION, got 2 arguments"},
+		{"show " + threePods + " --html --summary", 2, "choose one of --html"},
+		{"show " + threePods + " --html --format json", 2, "choose one of --html"},
+		{"show " + threePods + " --summary --otlp 127.0.0.1:1", 2, "choose one of --html"},
+		{"show " + threePods + " --html --otlp 127.0.0.1:1", 2, "choose one of --html"},
 		{"version --color never", 0, "cniscope "},
 		{"top --color maybe", 2, "want auto, always or never"},
 		{"doctor -c /not/there --color always", 3, "cannot read the configuration file"},
@@ -61,6 +66,9 @@ func TestCommandLines(t *testing.T) {
 		{"record -q x --for -60m", 2, "--for -60m: want a duration"},
 		{"diff " + threePods + " " + threePods, 0, "CNI ADD eth0  no significant change, but too few calls (3, usually 10 are enough): median"},
 		{"diff a", 2, `diff takes A B, got "a"`},
+		{"diff " + threePods + " /nonexistent.rec", 1, "no such file"},
+		{"diff " + threePods + " " + threePods + " --pod other", 1, "there is nothing to compare"},
+		{"diff " + threePods + " " + threePods + " --format xml", 2, "want text or json"},
 		{"record", 2, "record needs an argument: cniscope record FILE|-"},
 		{"__complete show --output ", 0, "text\njson\notlp\n"},
 		{"__complete show --color ", 0, "auto\nalways\nnever\n"},
@@ -71,7 +79,18 @@ func TestCommandLines(t *testing.T) {
 		{"__complete show ", 0, "rec\ngz\n"},
 		{"-V", 0, "cniscope "},
 		{"show " + threePods, 0, "\n  2026-11-20 18:05:42.825Z"},
-	} {
+	})
+}
+
+type commandLine struct {
+	args string
+	code int
+	says string
+}
+
+func check(t *testing.T, all []commandLine) {
+	t.Helper()
+	for _, c := range all {
 		t.Run(c.args, func(t *testing.T) {
 			args := strings.Split(c.args, " ")
 			if c.args == "" {

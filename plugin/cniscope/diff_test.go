@@ -35,16 +35,3 @@ func TestDiffOfTwoPods(t *testing.T) {
 		t.Errorf("%+v", one.Kinds[0])
 	}
 }
-
-func TestDiffWantsTwoRecordings(t *testing.T) {
-	for args, want := range map[string]string{
-		threePods:                       "diff takes A B",
-		threePods + " /nonexistent.rec": "no such file",
-		threePods + " " + threePods + " --pod other":  "there is nothing to compare",
-		threePods + " " + threePods + " --format xml": "want text or json",
-	} {
-		if _, _, err := cniscope(t, append([]string{"diff"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", args, err, want)
-		}
-	}
-}

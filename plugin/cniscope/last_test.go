@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/cniscope/cniscope/pkg/command"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -134,29 +132,5 @@ func TestShowLastSaysWhatIsDamaged(t *testing.T) {
 	// A limit that is crossed for certain is crossed, whatever else there is.
 	if _, _, err = cniscope(t, "show", "--last", "1000h", "--spool", dir, "--max-call", "1ns"); exitCode(err) != 1 {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestShowIsAskedForOneThing(t *testing.T) {
-	for args, want := range map[string]string{
-		"":                                          "show needs a recording: give a FILE, or --since 1h",
-		threePods + " --last 1h":                    "not both",
-		threePods + " --spool /tmp":                 "--spool needs --since",
-		"--last 0":                                  "want more than 0",
-		"--last -1h":                                "want more than 0",
-		"--since 1d --spool /x --color x":           "want auto, always or never",
-		threePods + " " + threePods:                 "show takes FILE|--since DURATION, got 2 arguments",
-		threePods + " --html --summary":             "choose one of --html",
-		threePods + " --html --format json":         "choose one of --html",
-		threePods + " --summary --otlp 127.0.0.1:1": "choose one of --html",
-		threePods + " --html --otlp 127.0.0.1:1":    "choose one of --html",
-	} {
-		_, _, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("show %s: %v, want %q", args, err, want)
-		}
-		if !errors.As(err, new(command.Usage)) {
-			t.Errorf("show %s: %v is not a mistake in usage", args, err)
-		}
 	}
 }

@@ -15,38 +15,25 @@ func TestLimitsGate(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "cut.rec")
 	whole := harness.Must(os.ReadFile(threePods))(t)
 	harness.Check(t, os.WriteFile(cut, whole[:len(whole)/3], 0o600))
-	for args, want := range map[string]struct {
-		code int
-		said string
-	}{
-		threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1": {0, "12 calls, all within the limits"},
-		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms; 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
-		threePods + " --max-commands 31":                        {1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
-		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
-		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: plugin policy failed (code 11)"},
-		threePods + " --max-call 500ms --pod shop/web-0":        {0, "4 calls, all within the limits"},
-		threePods + " --max-call 500ms --pod shop/other":        {2, "there is no call to compare"},
-		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 2.22s"},
-		"--last 1000h --spool " + spool + " --max-call 5s":      {0, "12 calls, all within the limits"},
-		"--last 1m --spool " + spool + " --max-call 5s":         {2, "there is no call to compare"},
-		"--last 1h --spool " + spool + "/none --max-call 500ms": {2, "no spool there"},
-		cut + " --max-call 1m":                                  {2, "could not be compared with all calls"},
-		cut + " --max-commands 0":                               {1, "--max-commands"},
-		"/nonexistent.rec --max-call 1s":                        {2, "no such file"},
-		threePods + " --max-call 0":                             {2, "want a duration"},
-		threePods + " --max-commands many":                      {2, "want a number"},
-		"/nonexistent.rec":                                      {1, "no such file"},
-	} {
-		_, diagnostics, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
-		code := 0
-		if err != nil {
-			code = exitCode(err)
-			diagnostics += err.Error()
-		}
-		if code != want.code || !strings.Contains(diagnostics, want.said) {
-			t.Errorf("show %s\nexits with %d, want %d; says: %s\nwant: %s", args, code, want.code, diagnostics, want.said)
-		}
-	}
+	check(t, []commandLine{
+		{"show " + threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1", 0, "12 calls, all within the limits"},
+		{"show " + threePods + " --max-call 500ms", 1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms; 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
+		{"show " + threePods + " --max-commands 31", 1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
+		{"show " + threePods + " --max-command 915ms", 1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
+		{"show " + threePods + " --max-failed 0", 1, "shop/broken-0  CNI ADD eth0 failed: plugin policy failed (code 11)"},
+		{"show " + threePods + " --max-call 500ms --pod shop/web-0", 0, "4 calls, all within the limits"},
+		{"show " + threePods + " --max-call 500ms --pod shop/other", 2, "there is no call to compare"},
+		{"show --last 1000h --spool " + spool + " --max-call 500ms", 1, "took 2.22s"},
+		{"show --last 1000h --spool " + spool + " --max-call 5s", 0, "12 calls, all within the limits"},
+		{"show --last 1m --spool " + spool + " --max-call 5s", 2, "there is no call to compare"},
+		{"show --last 1h --spool " + spool + "/none --max-call 500ms", 2, "no spool there"},
+		{"show " + cut + " --max-call 1m", 2, "could not be compared with all calls"},
+		{"show " + cut + " --max-commands 0", 1, "--max-commands"},
+		{"show /nonexistent.rec --max-call 1s", 2, "no such file"},
+		{"show " + threePods + " --max-call 0", 2, "want a duration"},
+		{"show " + threePods + " --max-commands many", 2, "want a number"},
+		{"show /nonexistent.rec", 1, "no such file"},
+	})
 }
 
 // What crosses a limit is a problem, whatever the options' thresholds say.

@@ -53,15 +53,7 @@ func remembering(t *testing.T, recording string) (options string) {
 func answerAt(t *testing.T, dir string, h control.Handlers) (end func()) {
 	t.Helper()
 	l := harness.Must(control.Listen(dir))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan struct{})
-	go func() {
-		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
-		close(served)
-	}()
-	end = func() { cancel(); <-served }
-	t.Cleanup(end)
-	return end
+	return harness.During(t, func(ctx context.Context) { control.Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
 }
 
 // A pod that was slow is drawn, one that was ordinary has a line, and of one that is not there it is said since

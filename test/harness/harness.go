@@ -99,6 +99,16 @@ func Context(t *testing.T) context.Context {
 	return ctx
 }
 
+// During runs something in the background until the test, or end, is over.
+func During(t testing.TB, run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	end = func() { cancel(); running.Wait() }
+	t.Cleanup(end)
+	return end
+}
+
 // Eventually waits until ok returns nil, and fails with the last error after a minute.
 func Eventually(t testing.TB, ok func() error) {
 	t.Helper()
