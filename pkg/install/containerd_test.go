@@ -1,8 +1,13 @@
 package install
 
 import (
+	"bytes"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -137,4 +142,125 @@ func TestLinksStayInTheTree(t *testing.T) {
 	}
 	n.uninstall(false)
 	n.same(before)
+}
+
+// Programs appear by digest; removed options, which may hold secrets, not at all.
+func TestTheDiff(t *testing.T) {
+	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
+	diff := n.plan(both(version("1.7"), edit)).Diff()
+	harness.Says(t, diff,
+		"--- a/etc/containerd/config.toml\n+++ b/etc/containerd/config.toml\n@@ -1,5 +1,5 @@\n disabled_plugins = []\n-imports = []\n+imports = [\"/etc/containerd/conf.d/*.toml\"]\n version = 2\n",
+		"--- /dev/null\n+++ b/etc/containerd/conf.d/90-cniscope.toml\n",
+		"+disable = false\n",
+		"--- /dev/null\n+++ b/usr/local/bin/cniscope\n+ 6 bytes, sha256 ",
+		"+++ b/etc/systemd/system/multi-user.target.wants/cniscope.service\n@@ -0,0 +1 @@\n+link to /etc/systemd/system/cniscope.service\n",
+	)
+	n.install(both(version("1.7"), edit))
+	n.write("/etc/cniscope/cniscope.toml", "[export.otlp]\nheaders = { authorization = \"Bearer canary\" }\n")
+	p := harness.Must(NewRemoval(Options{Root: n.root}, true))(t)
+	if diff := p.Diff(); strings.Contains(diff, "canary") || !strings.Contains(diff, "--- a/etc/cniscope/cniscope.toml\n+++ /dev/null\n- ") {
+		t.Errorf("the diff of the removal:\n%s", diff)
+	}
+}
+
+const dropInFile = "/etc/containerd/conf.d/90-cniscope.toml"
+
+func TestAnImportIsAddedAndTakenOut(t *testing.T) {
+	const ours = `"/etc/containerd/conf.d/*.toml"`
+	const added = "# The next line was added by cniscope install; cniscope uninstall takes it out.\nimports = [" + ours + "]\n"
+	for _, test := range []struct{ name, before, after string }{
+		{"no imports", "version = 2\n\n[grpc]\n", added + "version = 2\n\n[grpc]\n"},
+		{"an empty file", "", added},
+		{"an empty list", "version = 2\nimports = []\n", "version = 2\nimports = [" + ours + "]\n"},
+		{"others", "imports = [\"/a/x.toml\", '/b.toml'] # mine\n", "imports = [" + ours + ", \"/a/x.toml\", '/b.toml'] # mine\n"},
+		{"over lines", "imports = [\n  # first\n  \"/a.toml\",\n]\nversion = 2", "imports = [" + ours + ", \n  # first\n  \"/a.toml\",\n]\nversion = 2"},
+		{"only in a comment", "# imports = [" + ours + ", \"/a.toml\"]\nimports = [\"/a.toml\"]\n", "# imports = [" + ours + ", \"/a.toml\"]\nimports = [" + ours + ", \"/a.toml\"]\n"},
+		{"only in a table", "[other]\nimports = []\n", added + "[other]\nimports = []\n"},
+		{"windows' lines", "version = 2\r\nimports = []\r\n", "version = 2\r\nimports = [" + ours + "]\r\n"},
+		{"a quoted key", "\"imports\" = []\n", "\"imports\" = [" + ours + "]\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			after, in := insertImport([]byte(test.before), dropInFile)
+			harness.Equal(t, string(after), test.after, after)
+			if back, ok := in.remove(after); !ok || string(back) != test.before {
+				t.Errorf("taken out:\n%s", back)
+			}
+			// Also after the file changed.
+			if back, ok := in.remove([]byte("# more\n" + test.after + "# and more\n")); !ok || string(back) != "# more\n"+test.before+"# and more\n" {
+				t.Errorf("taken out of a changed file:\n%s", back)
+			}
+			if _, ok := in.remove([]byte("version = 2\n")); ok {
+				t.Error("it was taken out of where it is not")
+			}
+		})
+	}
+}
+
+func FuzzImports(f *testing.F) {
+	f.Add([]byte(config17))
+	f.Add([]byte(config4))
+	f.Add([]byte("imports = [\n]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before, err := parse(defaultConfig, text)
+		if err != nil {
+			return
+		}
+		if _, other := before.values["imports"]; other && before.values["imports"] != nil {
+			if _, list := before.values["imports"].([]any); !list {
+				return
+			}
+		}
+		text = bytes.Clone(text)
+		after, in := insertImport(text, dropInFile)
+		if back, ok := in.remove(after); !ok || !bytes.Equal(back, text) {
+			t.Fatalf("taken out: %q, was: %q", back, text)
+		}
+		var values map[string]any
+		if err := toml.Unmarshal(after, &values); err != nil {
+			t.Fatalf("%v: %q", err, after)
+		}
+		c := &configuration{}
+		now, _ := parse(defaultConfig, after)
+		c.files = []configFile{now}
+		if path, imported := c.dropIn(); !imported && !strings.Contains(string(text), "imports") {
+			t.Fatalf("%s is not imported: %q", path, after)
+		}
+	})
+}
+
+func TestVersionsThatAreTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"2.4.2": "2 true", "v2.3.7": "2 true", "1.7.35+unknown": "1 true", "1.6.30~ds1": "1 false",
+		"2": "2 true", "3.0.0-rc.1": "3 true",
+	} {
+		v, err := parseVersion(text, "test")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		harness.Equal(t, fmt.Sprint(v.Major, v.hasNRI()), want, text)
+	}
+	for _, text := range []string{"", "x", "2 4", "latest", "2.x", "99999999999999999999"} {
+		if v, err := parseVersion(text, "test"); err == nil {
+			t.Errorf("%q is %v", text, v)
+		}
+	}
+}
+
+func TestAVersionThatWasToldBefore(t *testing.T) {
+	n := newNode(t, nil)
+	n.install(version("2.3"))
+	for range 2 {
+		if p := n.install(nil); p.Changes() || p.wish.version.Text != "2.3" {
+			t.Errorf("%s: %s", p.wish.version.Text, steps(p))
+		}
+	}
+}
+
+// Before: status said that containerd did not answer at the default socket, whatever [runtime] socket was.
+func TestTheVersionIsAskedAtTheConfiguredSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "containerd.sock")
+	_, err := newTree("/", nil).version(t.Context(), Options{Choice: Choice{ContainerdConfig: "/not/there.toml"}}, &manifest{}, &configuration{socket: socket})
+	if err == nil || !strings.Contains(err.Error(), ": stat "+socket+": no such file") || !strings.Contains(err.Error(), "/not/there.toml does not exist") {
+		t.Error(err)
+	}
 }

@@ -5,12 +5,18 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/programs"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/source"
@@ -126,4 +132,75 @@ func TestAConsumerThatBlocksAtTheEndIsNamed(t *testing.T) {
 	c.close(over)
 	c.event(event.Event{Body: &event.Tick{}}) // of a source that has not ended
 	harness.Says(t, text.String(), "consumers=[blocks]")
+}
+
+// What doctor says of a failed call names the plugin that failed, wherever it stands in the chain.
+func TestAFailureNamesThePluginThatFailed(t *testing.T) {
+	run := func(plugin string, code uint32, below ...*model.Image) *model.Image {
+		return &model.Image{Run: &model.Run{Plugin: plugin, Command: "ADD"}, Exit: model.Exit{Code: code}, Children: below}
+	}
+	for want, runs := range map[string][]*model.Image{
+		"bridge":  {run("bridge", 1)},
+		"dhcp":    {run("bridge", 1, run("dhcp", 1))},
+		"portmap": {run("bridge", 0), run("portmap", 1)},
+		"tuning":  {run("tuning", 0), run("policy", 0)}, // the runtime failed
+		"absent":  {run("ptp", 0)},
+	} {
+		call := &model.Call{Command: "ADD", Network: "pods", Runs: runs}
+		switch want {
+		case "tuning":
+			call.Undone = 1
+		case "absent":
+			call.NeverRun = []string{"absent", "tuning"}
+		}
+		var m recent
+		op := &model.Operation{Calls: []*model.Call{call}}
+		m.take(&pipeline.Judged{Operation: op, Judgement: judge.Options{}.Judge(op)})
+		if got := m.list().Failures; len(got) != 1 || got[0].Plugin != want {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+}
+
+// labelled is a source that tells of one sandbox.
+type labelled struct{ source.Source }
+
+func (labelled) Name() string        { return "labelled" }
+func (labelled) Stats() source.Stats { return source.Stats{} }
+
+func (labelled) Run(_ context.Context, sink event.Sink) error {
+	sink(event.Event{Body: &event.Sandbox{Labels: map[string]string{"app": "web", "team": "blue", "app.kubernetes.io/name": "web", "example.com/owner": "Ann"}}})
+	return nil
+}
+
+func TestOnlyChosenLabelsLeave(t *testing.T) {
+	for toml, want := range map[string][]string{
+		"":                     {"app", "app.kubernetes.io/name", "example.com/owner", "team"},
+		"[trace]\nlabels = []": {},
+		"[trace]\nlabels = [\"app.kubernetes.io/*\", \"a?p\"]": {"app", "app.kubernetes.io/name"},
+		"[trace]\nlabels = [\"*\"]":                            {"app", "team"},
+	} {
+		o := harness.Must(config.Parse("test.toml", []byte(toml)))(t)
+		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, trace: o.Trace, programs: programs.New(programs.Node{})}
+		var got []string
+		if err := n.run(t.Context(), func(e event.Event) {
+			if sandbox, is := e.Body.(*event.Sandbox); is {
+				got = slices.Sorted(maps.Keys(sandbox.Labels))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		harness.EqualSlices(t, got, want, toml, "leave")
+	}
+}
+
+func TestOnlyChosenBaggageLeaves(t *testing.T) {
+	for said, want := range map[string]string{
+		"team=blue,key=secret": "team=blue", "key=secret": "", "tea=b%0A;token=x,team=a;secret": "tea=b%0A,team=a", "team": "", "": "",
+		"team=" + strings.Repeat("x", 9000): "",
+	} {
+		call := &event.Call{Baggage: said}
+		choose(event.Event{Body: &event.Exec{Call: call}}, config.Trace{Baggage: []string{"te*"}})
+		harness.Equal(t, call.Baggage, want, said)
+	}
 }

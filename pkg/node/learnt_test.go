@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/test/harness"
@@ -48,4 +49,21 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	n.apply(o)
 	n.pipeline.Usual.Take(baseline.Call{Key: baseline.Key{Plugin: "flannel", Command: "DEL"}, Took: 1000}, 0)
 	expect("switched off again", nil, 5)
+}
+
+// A quiet node has no events; its options change all the same.
+func TestOptionsAreAppliedWithoutAnEvent(t *testing.T) {
+	level := &slog.LevelVar{}
+	o := config.Default()
+	n := harness.Must(newNode(o, "test", slog.New(slog.DiscardHandler), level))(t)
+	defer n.close(t.Context(), false)
+	o.Log.Level = "debug"
+	for _, o.Sampling.Ratio = range []float64{0.1, 0.2, 0.3} {
+		n.apply(o)
+	}
+	harness.Equal(t, level.Level(), slog.LevelDebug, "the level is")
+	n.take(event.Event{Body: &event.Tick{}})
+	if n.pipeline.Judge.Ratio != 0.3 {
+		t.Errorf("the ratio is %v, not the last one", n.pipeline.Judge.Ratio)
+	}
 }

@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +12,13 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -94,4 +101,70 @@ func spansOf(names ...string) trace.Trace {
 		all.Spans = append(all.Spans, &tracepb.Span{Name: name})
 	}
 	return trace.Trace{Spans: &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{all}}}
+}
+
+// A recording of three pods is read, judged, drawn and encoded. The budget is 5 % above the count, which no load moves.
+func TestAllocationsForAPodAreWithinTheBudget(t *testing.T) {
+	const pods, budget = 3, 27_260
+	all := testing.AllocsPerRun(2, func() {
+		reader := harness.Must(open(t.Context(), "../../examples/recordings/three-pods.rec"))(t)
+		defer reader.Close()
+		s := settings.Of(config.Default(), "boot", "test")
+		s.Judge.Ratio = 1
+		harness.Check(t, Each(t.Context(), reader, s, func(r pipeline.Result) (err error) {
+			if all := r.Drawn(); all.Spans != nil {
+				_, err = all.Encoded()
+			}
+			return err
+		}))
+	})
+	if all/pods > budget {
+		t.Errorf("%.0f allocations for a pod, budget %d", all/pods, budget)
+	}
+}
+
+// Whatever is a trace is drawn, or refused with a reason.
+func FuzzTrace(f *testing.F) {
+	n := etwtest.Seed()
+	n.Log(95, "RunPodSandbox for &PodSandboxMetadata{Name:db,Uid:u1,Namespace:shop,Attempt:0,}", "")
+	n.Log(9600, "RunPodSandbox for &PodSandboxMetadata{Name:db,Uid:u1,Namespace:shop,Attempt:0,} failed, error",
+		`sandbox "e36af093c59191cbb1d34875fb0a27cb"`)
+	file := n.File()
+	f.Add(file.Bytes())
+	file.Compress, file.Size = false, 8192
+	f.Add(file.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		trace := &windowsTrace{}
+		made, err := trace.recording(bufio.NewReader(bytes.NewReader(data)))
+		if err != nil || made == nil {
+			return
+		}
+		r := harness.Must(record.NewReader(made))(t)
+		s, said, err := settings.In(r.Header())
+		if err != nil || len(said) > 0 {
+			t.Fatal(said, err)
+		}
+		operations := 0
+		err = Each(t.Context(), r, s, func(result pipeline.Result) error {
+			if _, is := result.(*pipeline.Judged); is {
+				operations++
+			}
+			return nil
+		})
+		if bound := (*record.BoundError)(nil); err != nil && !errors.As(err, &bound) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestGapsOfATraceAreSaid(t *testing.T) {
+	file := etwtest.Seed().File()
+	file.EventsLost, file.BuffersLost = 5, 6
+	path := filepath.Join(t.TempDir(), "incident.etl")
+	harness.Check(t, os.WriteFile(path, file.Bytes(), 0o600))
+	r := harness.Must(Load(t.Context(), path, Options{}))(t)
+	defer r.Close()
+	const gaps = "Windows lost 5 events and 6 buffers, and 0 buffers are unreadable"
+	harness.Says(t, strings.Join(r.Remarks(), "\n"), gaps)
+	harness.Says(t, r.Incomplete().Error(), gaps)
 }

@@ -1,12 +1,16 @@
 package show
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -118,4 +122,139 @@ CNI ADD eth0  2 calls of 2 pods  ✗ 1 failed
   dominant cause
     lock                 1     200ms     200ms     200ms  66.7%
     plugin bridge        1     100ms     100ms     100ms  33.3%`)
+}
+
+// Number and sum are exact, quantiles approximate.
+func TestManyValuesAreASample(t *testing.T) {
+	room := &room{valuesMax, rowsMost}
+	var few, many values
+	for i := range exactly {
+		few.add(float64(i), room)
+	}
+	const n = 50 * exactly
+	for i := range n { // sorted input is the worst case
+		many.add(float64(i), room)
+	}
+	if few.sampled() || few.n != exactly || few.total() != exactly*(exactly-1)/2 {
+		t.Errorf("few: %d of %d", len(few.kept), few.n)
+	}
+	if !many.sampled() || len(many.kept) != exactly || many.n != n || many.total() != n*(n-1)/2 {
+		t.Errorf("many: %d of %d, sum %f", len(many.kept), many.n, many.total())
+	}
+	d := distribution(many)
+	if !d.Sampled || math.Abs(d.P50/n-0.5) > 0.02 || math.Abs(*d.P99/n-0.99) > 0.005 {
+		t.Errorf("%+v", d)
+	}
+	var late values
+	room.values = 0
+	for i := range 1000 {
+		late.add(float64(i), room)
+	}
+	if len(late.kept) != valuesLeast || late.n != 1000 {
+		t.Errorf("without room: %d of %d", len(late.kept), late.n)
+	}
+}
+
+// Distinct names are bounded, and all are counted.
+func TestASampleHasSoManyRows(t *testing.T) {
+	const n = 3000
+	s := Collect(func(yield func(*tracepb.ResourceSpans) bool) {
+		for i := range n {
+			rs := &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{
+				{Name: fmt.Sprint("CNI ", i), SpanId: []byte("call"), EndTimeUnixNano: 5, Attributes: kinded("call")},
+				{
+					Name: fmt.Sprint("command ", i), SpanId: []byte("it"), ParentSpanId: []byte("call"), EndTimeUnixNano: 5,
+					Attributes: kinded("command"),
+				},
+			}}}}
+			if !yield(rs) {
+				return
+			}
+		}
+	})
+	stats := s.Statistics()
+	rows, counted := 0, 0
+	for _, kind := range stats.Kinds {
+		rows += len(kind.Rows)
+		for _, row := range kind.Rows {
+			counted += row.Count
+		}
+	}
+	if stats.Calls != n || len(stats.Kinds) != populationsMost || counted != n || rows > rowsMost+populationsMost {
+		t.Errorf("%d calls of %d kinds, %d commands in %d rows", stats.Calls, len(stats.Kinds), counted, rows)
+	}
+}
+
+func kinded(kind string) []*commonpb.KeyValue {
+	return protobuf([]attribute.KeyValue{attribute.String("cniscope.kind", kind)})
+}
+
+func TestLimits(t *testing.T) {
+	zero, two := 0, 2
+	slow := add(900, run("policyctl", 100, 800)).with(attribute.String("cniscope.verdict", "700 ms in policyctl"))
+	many := add(100, runs(3, "iptables", 10)...)
+	broken := add(3).failing("bridge exited 1")
+	reduced := span{kind: "call", name: "CNI ADD", to: 100}.with(attribute.Bool("cniscope.reduced", true),
+		attribute.Int("cniscope.commands", 30))
+
+	for name, c := range map[string]struct {
+		limits Limits
+		calls  []span
+		want   []string
+	}{
+		"a call": {
+			Limits{Call: 500 * time.Millisecond},
+			[]span{slow, many},
+			[]string{"shop/web-0  CNI ADD eth0 took 900ms, more than 500ms; 700 ms in policyctl (--max-call)"},
+		},
+		"exactly": {Limits{Call: 900 * time.Millisecond}, []span{slow}, nil},
+		"a command": {
+			Limits{Command: 250 * time.Millisecond},
+			[]span{many, slow},
+			[]string{"shop/web-1  CNI ADD eth0 ran policyctl for 700ms, more than 250ms (--max-command)"},
+		},
+		"commands": {
+			Limits{Commands: &two},
+			[]span{many, slow},
+			[]string{"shop/web-0  CNI ADD eth0 ran 3 commands, more than 2: iptables 3 times (--max-commands)"},
+		},
+		"none may be run": {
+			Limits{Commands: &zero},
+			[]span{slow, broken},
+			[]string{"shop/web-0  CNI ADD eth0 ran 1 command, more than 0: policyctl 1 time (--max-commands)"},
+		},
+		"spans that are not": {
+			Limits{Commands: &two},
+			[]span{reduced},
+			[]string{"shop/web-0  CNI ADD eth0 ran 30 commands, more than 2 (--max-commands)"},
+		},
+		"none may fail": {
+			Limits{Failed: &zero},
+			[]span{broken, slow},
+			[]string{"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)"},
+		},
+		"two may fail": {Limits{Failed: &two}, []span{broken, broken}, nil},
+		"several at once": {
+			Limits{Call: time.Millisecond, Failed: &zero},
+			[]span{broken},
+			[]string{
+				"shop/web-0  CNI ADD eth0 took 3ms, more than 1ms; bridge exited 1 (--max-call)",
+				"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checked := c.limits.Check(pods(c.calls...))
+			if checked.Calls != len(c.calls) || len(checked.Crossed) != len(c.want) {
+				t.Fatalf("%+v", checked)
+			}
+			for i, got := range checked.Crossed {
+				harness.Equal(t, got.String(), c.want[i])
+			}
+		})
+	}
+	if checked := (Limits{Call: time.Second}).
+		Check(pods(reduced, slow.with(attribute.Bool("cniscope.partial", true)))); checked.Partial != 2 {
+		t.Errorf("%+v", checked)
+	}
 }

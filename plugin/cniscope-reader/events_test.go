@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,6 +23,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/events"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
 // server is an API server for Events without a network, so that time can be faked.
@@ -150,5 +154,92 @@ func TestAnOutageOfTheAPIServer(t *testing.T) {
 				t.Errorf("%d Events afterwards; it says\n%s", len(s.events), log)
 			}
 		})
+	}
+}
+
+// An API server may repeat a token in any spelling.
+func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
+	const own = "eyJhbGciOiJSUzI1NiIsImtpZCI6Ijk5"
+	for way, spell := range spelled.Ways() {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			said := strings.NewReplacer("\\", "\\\\", "\"", "\\\"").Replace("invalid bearer [" + spell(own) + "]")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"`+said+`"}`)
+		}))
+		config := func() *rest.Config {
+			return &rest.Config{
+				Host: s.URL, BearerToken: own,
+				ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+			}
+		}
+		api := harness.Must(eventsOf(config()))(t)
+		log := &strings.Builder{}
+		w := &writer{api: api, as: config(), log: slog.New(slog.NewTextHandler(log, nil))}
+		write := &events.Write{Create: true}
+		write.Namespace, write.Pod, write.Name = "shop", "web-0", "web-0.1"
+		w.outcome(write, w.write(t.Context(), write))
+		if !strings.Contains(log.String(), "invalid bearer") {
+			t.Errorf("%s: the cause is missing in %s", way, log)
+		}
+		if window, is := spelled.Seen(log.String(), way, own); is {
+			t.Errorf("%s: %q leaves: %s", way, window, log)
+		}
+		s.Close()
+	}
+}
+
+// Without a service network Events are written to the address that the kubelet uses, for a certificate of the service.
+func TestTheAPIServerOfTheKubelet(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	away := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	service := away.Addr().String()
+	away.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, tt := range map[string]struct {
+		host    string
+		kubelet func(context.Context) (string, error)
+		says    string
+	}{
+		"the service is away": {
+			service,
+			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "",
+		},
+		"the service answers": {
+			server.Listener.Addr().String(),
+			func(context.Context) (string, error) { return service, nil }, "",
+		},
+		"nothing else is known": {server.Listener.Addr().String(), func(context.Context) (string, error) {
+			return "", errors.New("no kubelet")
+		}, ""},
+		"both are away": {
+			service, func(context.Context) (string, error) { return "127.0.0.1:1", nil },
+			"127.0.0.1:1",
+		},
+		"away, and nothing is known": {service, func(context.Context) (string, error) {
+			return "", errors.New("no kubelet")
+		}, "no kubelet"},
+		"a certificate of other name": {
+			"other.invalid:443",
+			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "certificate",
+		},
+	} {
+		config := &rest.Config{
+			Host: "https://" + tt.host, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+			Dial: dialer(tt.kubelet),
+		}
+		client := harness.Must(rest.HTTPClientFor(config))(t)
+		answer, err := client.Get(config.Host)
+		if err == nil {
+			answer.Body.Close()
+		}
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

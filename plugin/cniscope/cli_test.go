@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -175,5 +179,129 @@ func TestHelpIsShort(t *testing.T) {
 		for _, noise := range []string{"=true|false]", "(default 0s)", "s) (default "} {
 			harness.Equal(t, strings.Contains(help, noise), false, cmd.Name(), noise)
 		}
+	}
+}
+
+// What a CI sees: an exit code, and on standard error which call crossed what.
+func TestLimitsGate(t *testing.T) {
+	spool := spooled(t, threePods)
+	cut := filepath.Join(t.TempDir(), "cut.rec")
+	whole := harness.Must(os.ReadFile(threePods))(t)
+	harness.Check(t, os.WriteFile(cut, whole[:len(whole)/3], 0o600))
+	check(t, []commandLine{
+		{"show " + threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1", 0, "12 calls, all within the limits"},
+		{"show " + threePods + " --max-call 500ms", 1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms; 2.1s of 2.22s: plugin policy ran policyctl, which ran sleep (--max-call)"},
+		{"show " + threePods + " --max-commands 31", 1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
+		{"show " + threePods + " --max-command 915ms", 1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
+		{"show " + threePods + " --max-failed 0", 1, "shop/broken-0  CNI ADD eth0 failed: plugin policy failed (code 11)"},
+		{"show " + threePods + " --max-call 500ms --pod shop/web-0", 0, "4 calls, all within the limits"},
+		{"show " + threePods + " --max-call 500ms --pod shop/other", 2, "there is no call to compare"},
+		{"show --last 1000h --spool " + spool + " --max-call 500ms", 1, "took 2.22s"},
+		{"show --last 1000h --spool " + spool + " --max-call 5s", 0, "12 calls, all within the limits"},
+		{"show --last 1m --spool " + spool + " --max-call 5s", 2, "there is no call to compare"},
+		{"show --last 1h --spool " + spool + "/none --max-call 500ms", 2, "no spool there"},
+		{"show " + cut + " --max-call 1m", 2, "could not be compared with all calls"},
+		{"show " + cut + " --max-commands 0", 1, "--max-commands"},
+		{"show /nonexistent.rec --max-call 1s", 2, "no such file"},
+		{"show " + threePods + " --max-call 0", 2, "want a duration"},
+		{"show " + threePods + " --max-commands many", 2, "want a number"},
+		{"show /nonexistent.rec", 1, "no such file"},
+	})
+}
+
+// What crosses a limit is a problem, whatever the options' thresholds say.
+func TestLimitsChooseWhatIsDrawn(t *testing.T) {
+	out, _, err := cniscope(t, "show", threePods, "--problems", "--max-commands", "31")
+	if err == nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  132.2ms") || !strings.Contains(out, "shop/slow-0") || strings.Contains(out, "shop/web-0  CNI DEL eth0  195.7ms") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _, err = cniscope(t, "show", threePods, "--problems", "--pod", "shop/web-0", "--max-commands", "40")
+	if err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The page and the numbers are those of the same calls, from a file or from the spool.
+func TestAPageOfTheSpool(t *testing.T) {
+	page, _, err := cniscope(t, "show", "--html", "--last", "1000h", "--spool", spooled(t, threePods))
+	if err != nil || !strings.Contains(page, "12 calls of 3 pods: 1 failed, 1 slow") || !strings.HasSuffix(page, "</html>\n") {
+		t.Errorf("%v, %d bytes", err, len(page))
+	}
+	only, _, err := cniscope(t, "show", "--html", "--pod", "shop/web-0", threePods)
+	if err != nil || !strings.Contains(only, "Nothing was slow, and nothing failed") || strings.Contains(only, "slow-0") {
+		t.Errorf("%v, %d bytes", err, len(only))
+	}
+}
+
+// Where there is nothing to show it is said why, and what there is instead; who reads a document or a
+// page gets one.
+func TestWhereThereIsNothingToShow(t *testing.T) {
+	recording := harness.Must(os.ReadFile(threePods))(t)
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		harness.Check(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	header, _, _ := strings.Cut(string(recording), "\n")
+	empty, none := file("empty.rec", ""), file("header.rec", header+"\n")
+	half, other := file("half.rec", string(recording[:len(recording)/2])), file("other.rec", "hello\n")
+	const pods = "no call of pod nobody in this recording; it has calls of shop/web-0, shop/slow-0, shop/broken-0"
+	for args, want := range map[string]struct {
+		code      int
+		says, out string
+	}{
+		threePods + " --pod nobody":               {1, pods, ""},
+		threePods + " --pod nobody --html":        {1, pods, ""},
+		threePods + " --pod nobody --max-call 1s": {2, pods, ""},
+		threePods + " --pod web-0 --problems":     {0, "nothing of pod web-0 was slow, failed or partly unseen in this recording", ""},
+		none:                                      {0, "there is no CNI call in this recording", ""},
+		none + " --summary":                       {0, "there is no CNI call in this recording", ""},
+		none + " --summary --format json":         {0, "there is no CNI call in this recording", `"calls": 0`},
+		none + " --html":                          {0, "there is no CNI call in this recording", "No CNI call was recorded"},
+		none + " --max-call 1s":                   {2, "there is no call to compare with the limits", ""},
+		empty:                                     {1, "it is empty; make a recording with `cniscope record FILE`", ""},
+		other:                                     {1, "it does not begin with a recording's header", ""},
+		half:                                      {3, "the recording ends within a line (its writer was killed, or the copy is incomplete); only complete lines were read\n", "6 calls of 2 pods"},
+		filepath.Join(dir, "nowhere"):             {1, "no such file", ""},
+		threePods + " --html --pod web-0":         {0, "", "CNI DEL"},
+		threePods + " --html --pod web-0 --problems": {0, "", "Nothing was slow"},
+	} {
+		out, diagnostics, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
+		said := diagnostics
+		code := 0
+		if err != nil {
+			code, said = exitCode(err), said+err.Error()
+		}
+		if code != want.code || !strings.Contains(said, want.says) || !strings.Contains(out, want.out) || want.out == "" && out != "" {
+			t.Errorf("%s: %d, %q, %d bytes; want %d, %q, %q", args, code, said, len(out), want.code, want.says, want.out)
+		}
+	}
+}
+
+// A recording does not differ from itself.
+func TestDiffOfTheSame(t *testing.T) {
+	out, _, err := cniscope(t, "diff", threePods, threePods)
+	if err != nil || strings.Count(out, "no significant change") != 4 || strings.Count(out, "\n") != 4 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// One pod is not enough to tell what is slower, however it looks; what is new is new.
+func TestDiffOfTwoPods(t *testing.T) {
+	read := func(args ...string) (c show.Comparison) {
+		t.Helper()
+		out, _, err := cniscope(t, append([]string{"diff", "--format", "json"}, args...)...)
+		harness.Check(t, err)
+		harness.Check(t, json.Unmarshal([]byte(out), &c))
+		return c
+	}
+	whole := read(threePods, threePods)
+	if len(whole.Kinds) != 4 || whole.Kinds[0].Name != "CNI ADD eth0" || whole.Kinds[0].A.Calls != 3 {
+		t.Errorf("%+v", whole)
+	}
+	one := read(threePods, threePods, "--pod", "slow-0")
+	if one.Kinds[0].A.Calls != 1 || one.Kinds[0].Word != show.Same {
+		t.Errorf("%+v", one.Kinds[0])
 	}
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -124,4 +126,124 @@ func TestGoldenTutorial(t *testing.T) {
 		}
 		return part[1] + strings.Join(lines, "") + part[5]
 	})
+}
+
+// Each direct dependency has an explanation.
+func TestEachDirectDependencyIsExplained(t *testing.T) {
+	var module []byte
+	for _, file := range []string{"../../go.mod", "../../configs/release/go.mod"} {
+		requirements := harness.Must(os.ReadFile(file))(t)
+		module = append(module, requirements...)
+	}
+	manual := harness.Must(os.ReadFile("../../docs/contributing/dependencies.md"))(t)
+	required := map[string]bool{}
+	for line := range strings.Lines(string(module)) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "\t") || len(fields) < 2 || strings.Contains(line, "// indirect") || fields[0] == "github.com/cniscope/cniscope" {
+			continue
+		}
+		required[fields[0]] = true
+		if !strings.Contains(string(manual), "`"+fields[0]+"`") {
+			t.Errorf("docs/contributing/dependencies.md does not say why %s is there", fields[0])
+		}
+	}
+	if len(required) == 0 {
+		t.Fatal("go.mod cannot be read")
+	}
+	for _, named := range regexp.MustCompile("`([a-z0-9.]+\\.[a-z]+/[^`]+)`").FindAllStringSubmatch(string(manual), -1) {
+		if !required[named[1]] {
+			t.Errorf("docs/contributing/dependencies.md explains %s, which is not there", named[1])
+		}
+	}
+}
+
+const verdicts = "docs/verdicts.md"
+
+var (
+	causeName = regexp.MustCompile(`Cause\s+= "(\w+)"`)
+	picture   = regexp.MustCompile("(?s)(<!-- generated: drawing of ([^\n]*) -->\n```\n)(.*?)(```\n<!-- end -->)")
+	lasted    = regexp.MustCompile(`│ +([\d.]+[µmnsh]+)`)
+)
+
+// docs/verdicts.md has every cause.
+func TestVerdictsAreDocumented(t *testing.T) {
+	text := document(t, verdicts)
+	judge, err := filepath.Glob("../../pkg/judge/*.go")
+	if err != nil || len(judge) == 0 {
+		t.Fatal("no rules: ", err)
+	}
+	for _, file := range judge {
+		for _, cause := range causeName.FindAllStringSubmatch(document(t, strings.TrimPrefix(file, "../../")), -1) {
+			if !strings.Contains(text, "`"+cause[1]+"`") {
+				t.Errorf("%s does not have %s", verdicts, cause[1])
+			}
+		}
+	}
+}
+
+// Each picture of docs/verdicts.md is the beginning of what `cniscope show` draws of that call; make golden writes it.
+func TestGoldenPicturesOfVerdicts(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
+	t.Setenv("COLUMNS", "")
+	recorded := harness.Must(filepath.Glob("../../pkg/judge/testdata/*.rec.gz"))(t)
+	var calls []string
+	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
+		drawn, _, err := cniscope(t, "show", "--color", "never", file)
+		harness.Check(t, err)
+		calls = append(calls, strings.Split(drawn, "\n\n")...)
+	}
+	pictures := 0
+	generated(t, verdicts, picture, func(part []string) string {
+		pictures++
+		for _, call := range calls {
+			if strings.HasPrefix(call, part[2]) {
+				return part[1] + shortened(t, call) + part[4]
+			}
+		}
+		t.Errorf("no recording has %s", part[2])
+		return part[0]
+	})
+	if pictures < 15 {
+		t.Errorf("%s has only %d pictures", verdicts, pictures)
+	}
+}
+
+// shortened returns the drawing of a call without its remedy and its line of identities. Of the rows below plugins it has
+// those that are marked, failed or lasted a tenth of the call.
+func shortened(t *testing.T, call string) string {
+	t.Helper()
+	var b strings.Builder
+	var least time.Duration
+	for line := range strings.Lines(call) {
+		line = strings.TrimSuffix(line, "\n")
+		row := lasted.FindStringSubmatch(line)
+		switch {
+		case strings.HasPrefix(line, "  → ") || regexp.MustCompile(`^  \d{4}-\d\d-\d\d `).MatchString(line):
+			continue
+		case regexp.MustCompile(`^ +0 +[\d.]+[µmnsh]+$`).MatchString(line):
+			total := harness.Must(time.ParseDuration(strings.Fields(line)[1]))(t)
+			least = total / 10
+		case row != nil && strings.HasPrefix(line, "   ") && !strings.Contains(line, "  exit "):
+			if took, err := time.ParseDuration(row[1]); err != nil || took < least {
+				continue
+			}
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// What runs as root speaks to no Kubernetes API, so no client of one is in it.
+func TestNoClientOfTheKubernetesAPIIsLinked(t *testing.T) {
+	out := harness.Must(exec.Command("go", "list", "-deps", ".").Output())(t)
+	if !strings.Contains(string(out), "github.com/cniscope/cniscope/pkg/control") {
+		t.Fatalf("these are not cniscope's packages:\n%s", out)
+	}
+	for pkg := range strings.Lines(string(out)) {
+		for _, client := range []string{"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api/"} {
+			if strings.HasPrefix(pkg, client) {
+				t.Errorf("cniscope links %s", pkg)
+			}
+		}
+	}
 }

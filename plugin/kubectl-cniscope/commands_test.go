@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -301,4 +302,26 @@ func TestHelpTeaches(t *testing.T) {
 		harness.Equal(t, strings.Contains(r.out, "=true|false]"), false, name)
 	}
 	kubectl(t, "none", "--version").want(t, 0, "kubectl cniscope devel")
+}
+
+func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
+	a := clusterOf(12)
+	a.Spans = otlptest.Encoded(t, whole)
+	config := a.start(t)
+	for name, args := range map[string][]string{
+		"why": {"why", "web-0"}, "ps": {"ps", "-A"}, "doctor": {"doctor", "-A"}, "top": {"top"},
+	} {
+		compiler := jsonschema.NewCompiler()
+		compiler.DefaultDraft(jsonschema.Draft2020)
+		compiler.AssertFormat()
+		schema := harness.Must(compiler.Compile(filepath.FromSlash("../../docs/schemas/kubectl-" + name + ".json")))(t)
+		r := kubectl(t, config, append(args, "--format", "json")...)
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", name, err, r.out, r.said)
+		}
+		if err := schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
