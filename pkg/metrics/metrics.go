@@ -46,11 +46,10 @@ type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 
-	calls, plugins, commands                                         *prometheus.HistogramVec
+	calls, plugins, commands, gaps, connected                        *prometheus.HistogramVec
 	outcomes, verdicts, spent, hung, slow, unusual, operations, lost *prometheus.CounterVec
 	features, changed                                                *prometheus.GaugeVec
 	lag                                                              prometheus.Gauge
-	gaps, connected                                                  prometheus.Histogram
 	readiness                                                        readiness
 	pluginNames, commandNames, sayings                               text.Names
 }
@@ -100,25 +99,15 @@ func New(o Options) *Metrics {
 			"source", "reason"),
 		lag: gauge("probe_lag_seconds",
 			"Age of the oldest unread event of the kernel; 0 while the reader keeps up.").WithLabelValues(),
-		gaps: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "tick_gap_seconds",
-			Help:    "Time between ticks while an operation is in progress, normally 50 to 100 ms.",
-			Buckets: gapBuckets,
-		}),
-		connected: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "first_connection_seconds",
-			Help:    "Time from a sampled ADD's end to the pod's first TCP connection, up to 60 s.",
-			Buckets: callBuckets,
-		}),
+		gaps: histogram("tick_gap_seconds",
+			"Time between ticks while an operation is in progress, normally 50 to 100 ms.", gapBuckets),
+		connected: histogram("first_connection_seconds",
+			"Time from a sampled ADD's end to the pod's first TCP connection, up to 60 s.", callBuckets),
 		features: gauge("feature_up",
 			"Whether an enabled feature is available (1) or not (0).", "feature"),
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info",
-		Help:        "Always 1; the labels name the running program.",
-		ConstLabels: prometheus.Labels{"version": o.Version, "goversion": runtime.Version(), "arch": runtime.GOARCH},
-	})
-	build.Set(1)
+	build := gauge("build_info", "Always 1; the labels name the running program.", "version", "goversion", "arch")
+	build.WithLabelValues(o.Version, runtime.Version(), runtime.GOARCH).Set(1)
 	m.registry.MustRegister(
 		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed,
 		m.operations, m.lost, m.lag, m.gaps, m.connected, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits,
@@ -134,6 +123,8 @@ func New(o Options) *Metrics {
 
 // begin creates alerts' series: Prometheus' increase() misses a new one's first increment.
 func (m *Metrics) begin(sources []source.Source) {
+	m.gaps.WithLabelValues()
+	m.connected.WithLabelValues()
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, o := range outcomes() {
 			m.outcomes.WithLabelValues(command, o.name)
@@ -165,7 +156,7 @@ func (m *Metrics) Result(r pipeline.Result) {
 		m.judged(r)
 	case *pipeline.Connected:
 		if !r.Never {
-			observe(m.connected, time.Duration(r.At-r.End), nil)
+			observe(m.connected.WithLabelValues(), time.Duration(r.At-r.End), nil)
 		}
 	}
 }
@@ -192,7 +183,7 @@ func (m *Metrics) judged(r *pipeline.Judged) {
 		}
 		m.spent.WithLabelValues(command, cause).Add(verdict.Took.Seconds())
 		if call.First != nil && seen != nil {
-			observe(m.connected, time.Duration(max(0, call.First.At-call.End)), seen)
+			observe(m.connected.WithLabelValues(), time.Duration(max(0, call.First.At-call.End)), seen)
 		}
 		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
 		for _, run := range call.Runs {
@@ -246,7 +237,7 @@ func (m *Metrics) Event(e event.Event) {
 }
 
 // Gap observes the time between two ticks.
-func (m *Metrics) Gap(gap time.Duration) { m.gaps.Observe(gap.Seconds()) }
+func (m *Metrics) Gap(gap time.Duration) { m.gaps.WithLabelValues().Observe(gap.Seconds()) }
 
 // Handler serves OpenMetrics with exemplars on request.
 func (m *Metrics) Handler() http.Handler {
