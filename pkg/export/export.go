@@ -44,37 +44,34 @@ func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) 
 
 // Readings returns the metrics of a destination.
 func Readings(s queue.Stats, now time.Time) []meter.Reading {
-	const destination = "destination"
+	at := []string{"destination", s.Name}
 	failing := 0.0
 	if !s.FailingSince.IsZero() {
 		failing = max(0, now.Sub(s.FailingSince).Seconds())
 	}
 	all := []meter.Reading{
 		meter.Level("export_queue_operations", "Operations that wait for a destination in memory, with those being sent.",
-			s.Waiting, destination, s.Name),
-		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes,
-			destination, s.Name),
-		meter.Count("export_operations_sent_total", "Delivered operations.", s.Sent, destination, s.Name),
-		meter.Count("export_retries_total", "Requests sent again.", s.Retries, destination, s.Name),
+			s.Waiting, at...),
+		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes, at...),
+		meter.Count("export_operations_sent_total", "Delivered operations.", s.Sent, at...),
+		meter.Count("export_retries_total", "Requests sent again.", s.Retries, at...),
 		meter.Count("export_spans_refused_total", "Spans that the destination rejected, of operations that it accepted.",
-			s.RefusedSpans, destination, s.Name),
-		meter.Count("export_panics_total", "Recovered panics.", s.Panics, destination, s.Name),
-		meter.Level("export_failing_seconds", "Time since the last delivery; 0 while export works.", failing, destination,
-			s.Name),
+			s.RefusedSpans, at...),
+		meter.Count("export_panics_total", "Recovered panics.", s.Panics, at...),
+		meter.Level("export_failing_seconds", "Time since the last delivery; 0 while export works.", failing, at...),
 	}
 	reasons := []queue.Reason{queue.Full, queue.Rejected, queue.TooLarge, queue.Closed}
 	if disk := s.Spool; disk != nil {
 		reasons = append(reasons, queue.SpoolFull, queue.SpoolOld, queue.Damaged)
 		all = append(all,
-			meter.Count("spool_operations_written_total", "Operations written to the spool.", s.Spooled, destination, s.Name),
+			meter.Count("spool_operations_written_total", "Operations written to the spool.", s.Spooled, at...),
 			meter.Count("spool_operations_unwritten_total", "Operations that a full or failed disk left in memory.",
-				s.Unspooled, destination, s.Name),
-			meter.Level("spool_bytes", "Size of the spool.", disk.Bytes, destination, s.Name),
-			meter.Level("spool_waiting_bytes", "Bytes of the spool that wait for the destination.", disk.Waiting, destination,
-				s.Name))
+				s.Unspooled, at...),
+			meter.Level("spool_bytes", "Size of the spool.", disk.Bytes, at...),
+			meter.Level("spool_waiting_bytes", "Bytes of the spool that wait for the destination.", disk.Waiting, at...))
 	}
 	return append(all, meter.ByReason("export_operations_dropped_total", "Sampled operations that were not delivered.",
-		s.Dropped, reasons, destination, s.Name)...)
+		s.Dropped, reasons, at...)...)
 }
 
 func extent(spans *tracepb.ResourceSpans) (start, end time.Time) {
