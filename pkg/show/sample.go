@@ -51,7 +51,8 @@ type series struct {
 // Collect returns a sample of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	s := &Sample{
-		pods: map[string]bool{}, account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost},
+		pods: map[string]bool{}, account: newAccount(), populations: map[string]*population{},
+		room: room{valuesMax, rowsMost},
 	}
 	for rs := range operations {
 		for _, call := range calls(rs) {
