@@ -45,21 +45,18 @@ and CAP_PERFMON.`,
 }
 
 func firewallCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:    node.Firewall,
-		Short:  "What cniscope run starts before it drops CAP_NET_ADMIN: it lists the node's chains that drop packets",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(*cobra.Command, []string) error { return firewall.Serve() },
-	}
+	const short = "What cniscope run starts before it drops CAP_NET_ADMIN: it lists the node's chains that drop packets"
+	return internal(node.Firewall, short, firewall.Serve)
 }
 
 func connectorCmd() *cobra.Command {
+	const short = "What cniscope run starts where BPF programs are refused: it reads the process connector, before others run"
+	return internal(node.Connector, short, subprocess.Serve)
+}
+
+func internal(use, short string, do func() error) *cobra.Command {
 	return &cobra.Command{
-		Use:    node.Connector,
-		Short:  "What cniscope run starts where BPF programs are refused: it reads the process connector, before others run",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(*cobra.Command, []string) error { return subprocess.Serve() },
+		Use: use, Short: short, Args: cobra.NoArgs, Hidden: true,
+		RunE: func(*cobra.Command, []string) error { return do() },
 	}
 }

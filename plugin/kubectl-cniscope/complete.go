@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,21 +27,15 @@ func completions(root *cobra.Command, o *options) {
 				return append(o.pods(ctx, prefix), "node/")
 			})
 		case "ps", "top":
-			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-				return o.nodesNamed(cmd.Context(), "node/", prefix), cobra.ShellCompDirectiveNoFileComp
-			}
+			cmd.ValidArgsFunction = o.nodesAfter("node/")
 		case "doctor":
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-				names := o.nodesNamed(cmd.Context(), "", prefix)
-				return slices.DeleteFunc(names,
-					func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
+				names, directive := o.nodesAfter("")(cmd, args, prefix)
+				return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 			}
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("node",
-		func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return o.nodesNamed(cmd.Context(), "", prefix), cobra.ShellCompDirectiveNoFileComp
-		})
+	_ = root.RegisterFlagCompletionFunc("node", o.nodesAfter(""))
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(terminal.Modes(),
@@ -51,12 +46,7 @@ func completions(root *cobra.Command, o *options) {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			var names []string
-			for name := range config.Contexts {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 		})
 }
 
@@ -94,6 +84,12 @@ func (o *options) pods(ctx context.Context, prefix string) []string {
 		names[i] = before + names[i]
 	}
 	return names
+}
+
+func (o *options) nodesAfter(before string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return o.nodesNamed(cmd.Context(), before, prefix), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 func (o *options) nodesNamed(ctx context.Context, before, prefix string) (names []string) {
