@@ -163,7 +163,7 @@ func TestAPluginThatPanics(t *testing.T) {
 		if len(results) != 1 {
 			t.Fatalf("%d results; it said %s", len(results), said.String())
 		}
-		harness.Says(t, results[0].Stderr, "panic: runtime error: invalid memory address or nil pointer dereference (words_linux_test.go:")
+		harness.Says(t, results[0].Stderr, "panic: runtime error: invalid memory address or nil pointer dereference (wrapper_linux_test.go:")
 	}
 }
 

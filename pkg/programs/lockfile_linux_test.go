@@ -23,7 +23,7 @@ func TestALockFileOfAnotherPIDNamespaceNamesNobody(t *testing.T) {
 	}
 	apart := exec.Command("sleep", "infinity")
 	apart.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	harness.Start(t, apart)
+	harness.Beside(t, apart)
 	if l := LockFile(apart.Process.Pid, path); l == nil || l.Maker != nil || l.Gone {
 		t.Errorf("of another namespace: %+v", l)
 	}

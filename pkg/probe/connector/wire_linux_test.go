@@ -51,7 +51,7 @@ func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 	o := observe(t)
 	for range loops {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
-		harness.Start(t, loop)
+		harness.Beside(t, loop)
 	}
 	for range plugins {
 		cmd := exec.Command(file)
