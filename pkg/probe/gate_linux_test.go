@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -49,16 +50,17 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 	startAgent(t, address) // it waits on when it is followed no more
 	observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
 		harness.Check(t, errors.Join(cmd.Run(), acting(t, "dial", "unix "+address).Run()))
-		var kept map[string]int
-		harness.Until(t, "nobody is followed, and the gate is closed", func() bool {
-			kept = entries(p.kernel)
-			return !p.kernel.Gate.IsOpen() && kept["processes"] == 0 && kept["calls"] == 0
-		})
-		for _, table := range []string{"processes", "calls", "conns", "pairs", "contentions", "losses", "waiting"} {
-			if n, there := kept[table]; n != 0 || !there {
-				t.Errorf("%s: %d, %v", table, n, there)
+		harness.Eventually(t, func() error {
+			for table, n := range entries(p.kernel) {
+				if n != 0 {
+					return fmt.Errorf("%s: %d", table, n)
+				}
 			}
-		}
+			if p.kernel.Gate.IsOpen() {
+				return errors.New("the gate is open")
+			}
+			return nil
+		})
 	})
 }
 
