@@ -41,10 +41,8 @@ func DefaultDir() string {
 
 // Source reads the CNI directory, in one Run.
 type Source struct {
-	dir    string
-	digest Digest
-	log    *slog.Logger
-	pace   pace
+	o    Options
+	pace pace
 }
 
 // pace is the delay after a change, and the polling interval.
@@ -52,10 +50,8 @@ type pace struct{ settle, look time.Duration }
 
 // New returns a source.
 func New(o Options) *Source {
-	return &Source{
-		dir: cmp.Or(o.Dir, DefaultDir()), digest: o.Digest, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		pace: pace{settle: 200 * time.Millisecond, look: time.Minute},
-	}
+	o.Dir, o.Log = cmp.Or(o.Dir, DefaultDir()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Source{o, pace{settle: 200 * time.Millisecond, look: time.Minute}}
 }
 
 // Name is "cniconf".
@@ -67,22 +63,22 @@ func (*Source) Stats() source.Stats { return source.Stats{Features: []string{fea
 // Run reads the directory until ctx is done, then returns nil. It sends all networks first, possibly none, then
 // changes. The directory may be missing, appear, or be replaced.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
-	w := watch.New(s.dir, s.log)
+	w := watch.New(s.o.Dir, s.o.Log)
 	defer w.Close()
 	var known []event.Network
 	var trouble string
 	for first := true; ; first = false {
 		w.Renew() // first, so that no change is missed
-		networks, problems := Load(s.dir, s.digest)
+		networks, problems := Load(s.o.Dir, s.o.Digest)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
 			sink(source.Now(&event.Networks{Networks: networks}))
-			s.log.Info("CNI networks", "dir", s.dir, "networks", names(networks))
+			s.o.Log.Info("CNI networks", "dir", s.o.Dir, "networks", names(networks))
 		}
 		if now := sum(problems); now != trouble {
 			trouble = now
 			for _, problem := range problems[min(1, len(problems)):] { // the first is the reason
-				s.log.Warn("cannot read CNI configuration", "error", problem)
+				s.o.Log.Warn("cannot read CNI configuration", "error", problem)
 			}
 			sink(source.Now(&event.Degraded{
 				Feature: feature, Restored: trouble == "", Reason: cmp.Or(trouble, "all files can be read now"),

@@ -31,9 +31,9 @@ type answer struct {
 
 // Process is the process. Only one goroutine may use it.
 type Process struct {
-	child *child.Process
-	say   *json.Encoder
-	get   *json.Decoder
+	*child.Process
+	say *json.Encoder
+	get *json.Decoder
 }
 
 // Start starts the command, which calls Serve.
@@ -49,7 +49,7 @@ func Start(command []string) (*Process, error) {
 // Chains lists the chains. After an error the process is of no more use.
 func (p *Process) Chains(context.Context) ([]fact.Chain, error) {
 	late := time.Now().Add(within)
-	_, _ = p.child.In.SetWriteDeadline(late), p.child.Out[0].SetReadDeadline(late)
+	_, _ = p.In.SetWriteDeadline(late), p.Out[0].SetReadDeadline(late)
 	var a answer
 	if err := errors.Join(p.say.Encode(true), p.get.Decode(&a)); err != nil {
 		p.Close()
@@ -60,9 +60,6 @@ func (p *Process) Chains(context.Context) ([]fact.Chain, error) {
 	}
 	return a.Chains, nil
 }
-
-// Close ends the process.
-func (p *Process) Close() { p.child.Close() }
 
 // Serve answers until standard input ends.
 func Serve() error {

@@ -70,26 +70,22 @@ func TestFlags(t *testing.T) {
 // A ConfigMap is a link to a link; none leads out of the container.
 func TestSettingsOfAContainer(t *testing.T) {
 	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "true")
-	must := func(err error) {
-		t.Helper()
-		harness.Check(t, err)
-	}
-	must(os.WriteFile(outside, []byte("true"), 0o600))
+	harness.Check(t, os.WriteFile(outside, []byte("true"), 0o600))
 	dir := filepath.Join(root, "tmp/cilium/config-map")
-	must(os.MkdirAll(filepath.Join(dir, "..v1"), 0o755))
-	must(os.WriteFile(filepath.Join(dir, "..v1/kube-proxy-replacement"), []byte("true\n"), 0o644))
-	must(os.Symlink("..v1", filepath.Join(dir, "..data")))
-	must(os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
-	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
+	harness.Check(t, os.MkdirAll(filepath.Join(dir, "..v1"), 0o755))
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "..v1/kube-proxy-replacement"), []byte("true\n"), 0o644))
+	harness.Check(t, os.Symlink("..v1", filepath.Join(dir, "..data")))
+	harness.Check(t, os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
+	harness.Check(t, os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
 	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, " + filepath.Join(dir, "kube-proxy-replacement")}}
 	harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want)
 	device := filepath.Join(dir, "enable-node-port")
-	must(os.Remove(device))
-	must(unix.Mkfifo(device, 0o600))
+	harness.Check(t, os.Remove(device))
+	harness.Check(t, unix.Mkfifo(device, 0o600))
 	if harness.Opened(t, device, func() { harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want) }) {
 		t.Error("a device in the container was opened")
 	}
-	must(os.WriteFile(filepath.Join(root, "config.conf"), []byte("clientConnection:\n  clusterCIDR: 10.1.0.0/16\nclusterCIDR: \"10.244.0.0/16,fd00::/48\"\nmode: \"\"\n"), 0o644))
+	harness.Check(t, os.WriteFile(filepath.Join(root, "config.conf"), []byte("clientConnection:\n  clusterCIDR: 10.1.0.0/16\nclusterCIDR: \"10.244.0.0/16,fd00::/48\"\nmode: \"\"\n"), 0o644))
 	harness.DeepEqual(t, clusterCIDR(root, "/config.conf"), []fact.Setting{{Key: "cluster-cidr", Value: "10.244.0.0/16,fd00::/48", From: "configuration, /config.conf"}})
 	harness.Equal(t, len(clusterCIDR(root, "/nothing")), 0)
 	got := mountedSettings([]*cri.Mount{{HostPath: filepath.Join(root, "tmp"), ContainerPath: "/tmp"}, {HostPath: root, ContainerPath: "/tm"}})
