@@ -231,32 +231,12 @@ func anything(r *rand.Rand) event.Body {
 
 // A pod's setup: bridge with its delegated plugin and 57 commands.
 func BenchmarkApply(b *testing.B) {
-	var events []event.Event
-	at := func(body event.Body) {
-		events = append(events, event.Event{Time: int64(len(events)) * ms, Body: body})
-	}
-	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", NetNS: "/run/netns/c1"}
-	at(&event.Exec{
-		Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge",
-		Stdin: "pipe-b", Call: call,
-	})
-	at(&event.Fork{Process: "hl", Parent: "b"})
-	at(&event.Exec{
-		Process: "hl", Parent: "b", InPath: true, File: "/opt/cni/bin/host-local", Name: "host-local",
-		Stdin: "pipe-hl", Call: call,
-	})
-	at(&event.Exit{Process: "hl"})
+	s := tell(nil).plugin(0, "b", "ADD", "bridge").command(1, "hl", "b", "host-local", delegate).exit(2, "hl")
 	for i := range 57 {
-		p := event.Process(fmt.Sprint("i", i))
-		at(&event.Fork{Process: p, Parent: "b"})
-		at(&event.Exec{Process: p, Parent: "b", File: "/usr/sbin/xtables-nft-multi", Name: "iptables"})
-		at(&event.Exit{Process: p})
+		s.command(3, fmt.Sprint("i", i), "b", "iptables").exit(3, fmt.Sprint("i", i))
 	}
-	at(&event.Exit{Process: "b"})
-	at(&event.Sandbox{Phase: event.SandboxRunning, ID: "c1"})
-	at(&event.Tick{})
-	at(&event.Sandbox{Phase: event.SandboxRemoved, ID: "c1"})
-
+	events := s.exit(4, "b").at(5, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(6).
+		at(7, &event.Sandbox{Phase: event.SandboxRemoved, ID: "c1"}).told
 	t := tell(nil).line
 	t.options.Images, t.options.Facts, t.options.Settle = 1000, 500, 0
 	closed, i := 0, 0

@@ -22,6 +22,7 @@ type story struct {
 	line   *Timeline
 	closed []*model.Operation
 	left   []int64 // when closed, in ms
+	told   []event.Event
 }
 
 // stories is a table of stories, each with a timeline of its own, and what the test says of it.
@@ -76,7 +77,8 @@ func tell(t *testing.T) *story {
 }
 
 func (s *story) at(at int64, body event.Body) *story {
-	for _, op := range s.line.Apply(event.Event{Time: at * ms, Body: body}) {
+	s.told = append(s.told, event.Event{Time: at * ms, Body: body})
+	for _, op := range s.line.Apply(s.told[len(s.told)-1]) {
 		s.closed, s.left = append(s.closed, op), append(s.left, at)
 	}
 	return s

@@ -53,71 +53,53 @@ func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
 	}
 }
 
-// An environment can name any container.
+// An environment can name any container. Multus' daemon runs its callers' delegated plugins.
 func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
-	for _, command := range []string{"ADD", "DEL"} {
-		s := tell(t)
-		s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
-			plugin(20, "f", command, "evil", startedBy(event.CallerHost)).exit(21, "f", 1).
-			plugin(30, "b", "ADD", "portmap", startedBy(event.CallerRuntime)).exit(40, "b").tick(3000).end()
-		if len(s.closed) != 2 {
-			t.Fatalf("%s: %d operations, want the pod's and the forger's", command, len(s.closed))
-		}
-		for _, op := range s.closed {
-			runs := op.Calls[0].Runs
-			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged &&
-				(len(runs) != 2 || op.Closed != model.ClosedSettled) {
-				t.Errorf("%s: %d runs, closed: %s", command, len(runs), op.Closed)
-			}
+	forged := func(command string) func(*story) {
+		return func(s *story) {
+			s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
+				plugin(20, "f", command, "evil", startedBy(event.CallerHost)).exit(21, "f", 1).
+				plugin(30, "b", "ADD", "portmap", startedBy(event.CallerRuntime)).exit(40, "b").tick(3000)
 		}
 	}
-}
-
-func TestTheRuntimeIsNotInAForgersOperation(t *testing.T) {
-	s := tell(t)
-	s.plugin(0, "f", "ADD", "evil", startedBy(event.CallerPrivileged)).
-		plugin(5, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
-		plugin(11, "d", "DEL", "bridge", startedBy(event.CallerRuntime)).exit(12, "d").exit(20, "f").tick(3000).end()
-	if len(s.closed) != 3 {
-		t.Fatalf("%d operations", len(s.closed))
-	}
-	for _, op := range s.closed {
-		if len(op.Calls) != 1 || len(op.Calls[0].Runs) != 1 {
-			t.Errorf("%s has %d calls", op.Kind, len(op.Calls))
+	delegated := func(caller event.Caller) func(*story) {
+		return func(s *story) {
+			s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
+				plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), by("multusd")).exit(10, "d").exit(20, "m").tick(3000)
 		}
 	}
-}
-
-// Multus' daemon runs its callers' delegated plugins.
-func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
-	for _, caller := range []event.Caller{event.CallerRuntime, event.CallerHost} {
-		s := tell(t)
-		s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
-			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), by("multusd")).
-			exit(10, "d").
-			exit(20, "m").tick(3000)
-		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 1 ||
-			len(s.closed[0].Calls[0].Runs[0].Children) != 1 {
-			t.Errorf("%s: %d operations", caller, len(s.closed))
-		}
-	}
+	const multus = "setup c1 0-20: settled\n  ADD eth0 0-20: multus-shim ADD 0-20 [bridge ADD 5-10]"
+	stories{
+		"a forged ADD": {forged("ADD"), `setup c1 0-40: settled
+  ADD eth0 0-40: bridge ADD 0-10, portmap ADD 30-40
+setup c1 20-21: settled
+  ADD eth0 20-21: evil ADD 20-21 (exit 1)`},
+		"a forged DEL": {forged("DEL"), `setup c1 0-40: settled
+  ADD eth0 0-40: bridge ADD 0-10, portmap ADD 30-40
+teardown c1 20-21: settled
+  DEL eth0 20-21: evil DEL 20-21 (exit 1)`},
+		"the runtime is in no forger's": {func(s *story) {
+			s.plugin(0, "f", "ADD", "evil", startedBy(event.CallerPrivileged)).
+				plugin(5, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
+				plugin(11, "d", "DEL", "bridge", startedBy(event.CallerRuntime)).exit(12, "d").exit(20, "f").tick(3000)
+		}, `setup c1 5-10: next operation
+  ADD eth0 5-10: bridge ADD 5-10
+setup c1 0-20: settled
+  ADD eth0 0-20: evil ADD 0-20
+teardown c1 11-12: settled
+  DEL eth0 11-12: bridge DEL 11-12`},
+		"an agent is in the runtime's": {delegated(event.CallerRuntime), multus},
+		"an agent is in a host's":      {delegated(event.CallerHost), multus},
+	}.each(t, tell, func(s *story) string { return draw(s.end().closed) })
 }
 
 // The runtime's reports of its own calls are not a forger's, nor is what preceded them.
 func TestAForgerIsNotBelowTheRuntimesSpans(t *testing.T) {
-	s := relayed(t)
-	s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(50, "a").
+	s := relayed(t).plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(50, "a").
 		plugin(10, "f", "ADD", "evil", startedBy(event.CallerHost)).exit(20, "f").
 		span(60, "cni.setup_pod_network", -1, 55).tick(9000).end()
-	if len(s.closed) != 2 {
-		t.Fatalf("%d operations", len(s.closed))
-	}
-	for _, op := range s.closed {
-		call := op.Calls[0]
-		if forged := call.Runs[0].Name == "evil"; forged == (call.Trace.Parent != "") {
-			t.Errorf("%s is below %q", call.Runs[0].Name, call.Trace.Parent)
-		}
-	}
+	harness.Equal(t, s.closed[0].Calls[0].Runs[0].Name, "bridge")
+	harness.Equal(t, departures(s), "9000 setup settled: eth0<cni.setup_pod_network\n9000 setup settled: eth0<-\n")
 }
 
 func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
