@@ -23,9 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestTimeNamespaces(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: makes time namespaces")
-	}
+	harness.Root(t)
 	if _, err := os.Stat("/proc/self/timens_offsets"); err != nil {
 		t.Skip("needs Linux 5.6 with time namespaces")
 	}

@@ -21,10 +21,8 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func slowLine(i int) control.Line {
 	return control.Line{
 		Time: began.Add(time.Duration(i) * time.Second), Node: "node-a", Namespace: fmt.Sprintf("team-%d", i%20),
-		Pod: fmt.Sprintf("checkout-service-%08x-%05x", i*2654435761%(1<<32),
-			i), PodUID: fmt.Sprintf("%08x-1111-2222-3333-444455556666", i),
-		Sandbox: strings.Repeat(fmt.Sprintf("%08x", i),
-			8), Command: "ADD", IfName: "eth0", Network: "k8s-pod-network", Plugin: "calico",
+		Pod: fmt.Sprintf("checkout-service-%08x-%05x", i*2654435761%(1<<32), i), PodUID: fmt.Sprintf("%08x-1111-2222-3333-444455556666", i),
+		Sandbox: strings.Repeat(fmt.Sprintf("%08x", i), 8), Command: "ADD", IfName: "eth0", Network: "k8s-pod-network", Plugin: "calico",
 		Duration: time.Duration(i) * time.Millisecond, Result: control.Slow, Cause: "file_lock",
 		Verdict: fmt.Sprintf("4.%ds of 5.%ds: iptables waited for file lock /run/xtables.lock, held by iptables-restor "+
 			"(pid %d, child of kube-proxy) for pod team-7/other-%d; up to 12 other calls were in progress", i%10, i%7, i, i),
@@ -103,10 +101,7 @@ func TestLongLinesAreFewer(t *testing.T) {
 		h := New("node-a", began)
 		for i := range Lines / 2 {
 			l := slowLine(i)
-			for _, text := range []*string{
-				&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy,
-				&l.Error,
-			} {
+			for _, text := range []*string{&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy, &l.Error} {
 				*text = random(letters)
 			}
 			if h.Add(l); i%1000 == 999 {

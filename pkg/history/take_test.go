@@ -29,6 +29,20 @@ func callOf(ifname, plugin string) *model.Call {
 	}
 }
 
+// lineOf is the only line of an operation.
+func lineOf(t *testing.T, calls []*model.Call, judged ...*judge.Call) control.Line {
+	t.Helper()
+	j := &judge.Judgement{Calls: map[*model.Call]*judge.Call{}}
+	for i, call := range calls {
+		j.Calls[call] = judged[i]
+	}
+	h := New("node-a", began)
+	h.Take(&pipeline.Judged{Operation: &model.Operation{ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"}, Calls: calls}, Judgement: j})
+	lines := all(t, h, control.Query{}).Operations
+	harness.Equal(t, len(lines), 1, "lines")
+	return lines[0]
+}
+
 // A line describes the most relevant call: failed, slow, with a slow part, or the longest.
 func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -42,19 +56,8 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 		"a slow command":   {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2, SlowCommands: 1}}, "net1", control.Ordinary},
 		"two that are not": {[3]judge.Call{{Took: 5, SlowLocks: 1}, {Took: 3, Slow: 1}, {Took: 9}}, "eth0", control.Slow},
 	} {
-		op := &model.Operation{
-			ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"},
-			Calls: []*model.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")},
-		}
-		j := &judge.Judgement{Calls: map[*model.Call]*judge.Call{}}
-		for i, call := range op.Calls {
-			j.Calls[call] = &test.calls[i]
-		}
-		h := New("node-a", began)
-		h.Take(&pipeline.Judged{Operation: op, Judgement: j})
-		got := all(t, h, control.Query{}).Operations
-		if len(got) != 1 || got[0].IfName != test.ifname || got[0].Result != test.result || got[0].Pod != "web-0" ||
-			got[0].Network != "net-"+test.ifname {
+		got := lineOf(t, []*model.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")}, &test.calls[0], &test.calls[1], &test.calls[2])
+		if got.IfName != test.ifname || got.Result != test.result || got.Pod != "web-0" || got.Network != "net-"+test.ifname {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -65,14 +68,7 @@ func TestALineNamesTheFailedPlugin(t *testing.T) {
 	call := callOf("eth0", "bridge")
 	call.Runs = append(call.Runs, &model.Image{Run: &model.Run{Plugin: "asker"}})
 	c := &judge.Call{Took: 1, Failure: "no", Failed: call.Runs[1]}
-	line := func() string {
-		h := New("node-a", began)
-		h.Take(&pipeline.Judged{
-			Operation: &model.Operation{ContainerID: "c1", Calls: []*model.Call{call}},
-			Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: c}},
-		})
-		return all(t, h, control.Query{}).Operations[0].Plugin
-	}
+	line := func() string { return lineOf(t, []*model.Call{call}, c).Plugin }
 	harness.Equal(t, line(), "asker", "the failed plugin")
 	c.Failed, call.NeverRun = nil, []string{"portmap"}
 	harness.Equal(t, line(), "portmap", "the plugin that did not start")
@@ -146,16 +142,9 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 // An unconfirmed wait of an agent is hidden from other namespaces.
 func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
 	for lost, named := range map[time.Duration]bool{0: true, 5: false} {
-		call := callOf("eth0", "bridge")
-		op := &model.Operation{ContainerID: "c1", Calls: []*model.Call{call}}
-		h := New("node-a", began)
-		h.Take(&pipeline.Judged{Operation: op, Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: {
-			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{
-				Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5,
-				Candidate: lost,
-			}},
-		}}}})
-		line := all(t, h, control.Query{}).Operations[0]
+		line := lineOf(t, []*model.Call{callOf("eth0", "bridge")}, &judge.Call{
+			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5, Candidate: lost}},
+		})
 		if !line.Foreign || !strings.Contains(line.Verdict, "/var/lib/bank/lock") ||
 			strings.Contains(line.Own, "bank") != named {
 			t.Errorf("%+v", line)

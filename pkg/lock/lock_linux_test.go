@@ -59,6 +59,12 @@ func TestALockIsNotTakenThroughALink(t *testing.T) {
 	}
 }
 
+func openUp(dir string) {
+	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+		_ = os.Chmod(at, 0o755)
+	}
+}
+
 // A uid that is neither ours nor root's.
 const nobody = 65534
 
@@ -68,9 +74,7 @@ func hold(t *testing.T, uid uint32, dir string) (got string) {
 	harness.Root(t)
 	program := filepath.Join(t.TempDir(), "holder") // executable for others
 	self := harness.Must(os.ReadFile("/proc/self/exe"))(t)
-	for at := filepath.Dir(program); at != "/tmp" && at != "/"; at = filepath.Dir(at) {
-		_ = os.Chmod(at, 0o755)
-	}
+	openUp(filepath.Dir(program))
 	harness.Check(t, os.WriteFile(program, self, 0o755))
 	cmd := exec.Command(program)
 	cmd.Env = []string{"CNISCOPE_TEST_HOLD=" + dir}
@@ -103,9 +107,7 @@ func TestMain(m *testing.M) {
 
 func TestNobodyElseCanTakeTheLock(t *testing.T) {
 	dir := t.TempDir()
-	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
-		_ = os.Chmod(at, 0o755)
-	}
+	openUp(dir)
 	release, err := Take(dir, "by hand")
 	harness.Check(t, err)
 	if got := hold(t, nobody, dir); strings.Contains(got, nodeLock) {

@@ -161,7 +161,6 @@ func (m *message) part(from, to int) {
 		m.instead[from] = with
 	}
 	m.remove(from, to)
-	m.remove(from, to)
 }
 
 func (m *message) path(from, to int) {

@@ -98,47 +98,27 @@ func TestWhichSandboxASpanIsOf(t *testing.T) {
 		span span
 		want string
 	}{
-		"2.3: the span of the CNI calls":        {span{name: "cni.setup_pod_network", sandbox: one}, one},
-		"2.3: what is around it":                {span{name: "cri.sandbox.run", sandbox: one}, one},
-		"2.x: a request with the attribute":     {span{name: stop, sandbox: one}, one},
-		"2.0 to 2.2: RunPodSandbox has it, too": {span{name: run, sandbox: one}, one},
-		"1.7: a request by its log line": {span{
-			name:   run,
-			events: said(`RunPodSandbox for &PodSandboxMetadata{Name:web-0,} returns sandbox id %q`, one),
-		}, one},
-		"1.7: one that failed by its status": {span{name: run, status: `failed to setup network for sandbox "` + one +
-			`": no more today`}, one},
-		"1.7: StopPodSandbox": {span{name: stop, events: said(`StopPodSandbox for %q`, one)}, one},
-		"1.7: StopPodSandbox by a shortened id": {span{name: stop, events: []string{
-			`StopPodSandbox for "1111"`,
-			`TearDown network for sandbox "` + one + `" successfully`,
-		}}, one},
-		"1.7: RemovePodSandbox": {span{name: remove, events: said(`RemovePodSandbox for %q`, one)}, one},
-		"1.7 with the older CRI": {span{
-			name:   "runtime.v1alpha2.RuntimeService/StopPodSandbox",
-			events: said(`StopPodSandbox for %q`, one),
-		}, one},
-		"the attribute counts more than a log line": {span{name: stop, sandbox: one, events: said(`StopPodSandbox for %q`,
-			two)}, one},
+		"2.3: the span of the CNI calls":            {span{name: "cni.setup_pod_network", sandbox: one}, one},
+		"2.3: what is around it":                    {span{name: "cri.sandbox.run", sandbox: one}, one},
+		"2.x: a request with the attribute":         {span{name: stop, sandbox: one}, one},
+		"2.0 to 2.2: RunPodSandbox has it, too":     {span{name: run, sandbox: one}, one},
+		"1.7: a request by its log line":            {span{name: run, events: said(`RunPodSandbox for &PodSandboxMetadata{Name:web-0,} returns sandbox id %q`, one)}, one},
+		"1.7: one that failed by its status":        {span{name: run, status: `failed to setup network for sandbox "` + one + `": no more today`}, one},
+		"1.7: StopPodSandbox":                       {span{name: stop, events: said(`StopPodSandbox for %q`, one)}, one},
+		"1.7: StopPodSandbox by a shortened id":     {span{name: stop, events: []string{`StopPodSandbox for "1111"`, `TearDown network for sandbox "` + one + `" successfully`}}, one},
+		"1.7: RemovePodSandbox":                     {span{name: remove, events: said(`RemovePodSandbox for %q`, one)}, one},
+		"1.7 with the older CRI":                    {span{name: "runtime.v1alpha2.RuntimeService/StopPodSandbox", events: said(`StopPodSandbox for %q`, one)}, one},
+		"the attribute counts more than a log line": {span{name: stop, sandbox: one, events: said(`StopPodSandbox for %q`, two)}, one},
 
-		"a container's id in a log line is not a sandbox's": {span{
-			name:   stop,
-			events: said(`Stop container %q with signal terminated`, two),
-		}, ""},
-		"another span of the sandbox": {span{name: "metadata.sandbox.Update", sandbox: one}, ""},
-		"a span around a container": {span{
-			name:    "runtime.v1.RuntimeService/StartContainer",
-			sandbox: one,
-		}, ""},
-		"an unnamed request": {span{name: run}, ""},
-		"another service": {
-			span{name: "evil.RuntimeService/RunPodSandbox", sandbox: one},
-			"",
-		},
-		"an id that is none":      {span{name: stop, sandbox: "../../etc"}, ""},
-		"an id that is too short": {span{name: stop, sandbox: one[1:]}, ""},
-		"an id that is too long":  {span{name: "cri.sandbox.run", sandbox: one + "1"}, ""},
-		"an id with a line feed":  {span{name: "cri.sandbox.run", sandbox: one + "\n"}, ""},
+		"a container's id in a log line is not a sandbox's": {span{name: stop, events: said(`Stop container %q with signal terminated`, two)}, ""},
+		"another span of the sandbox":                       {span{name: "metadata.sandbox.Update", sandbox: one}, ""},
+		"a span around a container":                         {span{name: "runtime.v1.RuntimeService/StartContainer", sandbox: one}, ""},
+		"an unnamed request":                                {span{name: run}, ""},
+		"another service":                                   {span{name: "evil.RuntimeService/RunPodSandbox", sandbox: one}, ""},
+		"an id that is none":                                {span{name: stop, sandbox: "../../etc"}, ""},
+		"an id that is too short":                           {span{name: stop, sandbox: one[1:]}, ""},
+		"an id that is too long":                            {span{name: "cri.sandbox.run", sandbox: one + "1"}, ""},
+		"an id with a line feed":                            {span{name: "cri.sandbox.run", sandbox: one + "\n"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.Equal(t, sandboxOf(&test.span), test.want)

@@ -40,24 +40,18 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	return strings.TrimSpace(line)
 }
 
-// forged is a request with a span above a sandbox's call.
-func forged(t *testing.T) []byte {
-	t.Helper()
-	return recorded(t, "containerd-2.3.7.pb")
-}
-
 // The runtime's child is a stranger, even of the same user.
 func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
+	c, forged := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{}), recorded(t, "containerd-2.3.7.pb") // a span above a sandbox's call
 	r := start(t, Options{}, to(c.Addr))
-	harness.Equal(t, stranger(t, r.addr, 0, forged(t)), "not answered", "a stranger")
+	harness.Equal(t, stranger(t, r.addr, 0, forged), "not answered", "a stranger")
 	if s := r.Counts(); s.Refused[Stranger] == 0 || s.Received != 0 || s.Told != 0 {
 		t.Errorf("%+v", s)
 	}
 	if told := r.told(); told != nil {
 		t.Errorf("a stranger told of the spans %q", told)
 	}
-	accepted(t, r.addr, forged(t))
+	accepted(t, r.addr, forged)
 	harness.Until(t, "its spans are told", func() bool { return len(r.told()) > 0 })
 }
 
@@ -92,21 +86,26 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 	})
 }
 
+func newDoorAt(t *testing.T, runtime func() []int, refused func(Refusal)) (d *door, addr string) {
+	t.Helper()
+	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	return newDoor(l.(*net.TCPListener), runtime, refused, slog.New(slog.DiscardHandler)), l.Addr().String()
+}
+
 // A check reads /proc, so one is for all clients that have arrived.
 func TestArrivalsAreCheckedTogether(t *testing.T) {
 	const clients = 50
-	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var checks, refused atomic.Int32
 	goOn := make(chan struct{})
-	d := newDoor(l.(*net.TCPListener), func() []int {
+	d, addr := newDoorAt(t, func() []int {
 		if checks.Add(1) == 1 {
 			<-goOn
 		}
 		return nil
-	}, func(Refusal) { refused.Add(1) }, slog.New(slog.DiscardHandler))
+	}, func(Refusal) { refused.Add(1) })
 	defer d.Close()
 	for range clients {
-		c := harness.Must(net.Dial("tcp", l.Addr().String()))(t)
+		c := harness.Must(net.Dial("tcp", addr))(t)
 		defer c.Close()
 		harness.Until(t, "the first is checked", func() bool { return checks.Load() == 1 })
 	}
@@ -119,18 +118,17 @@ func TestArrivalsAreCheckedTogether(t *testing.T) {
 // More connections than the runtime needs are closed unread, and unaccepted ones at the end.
 func TestTheRuntimeHasABoundOfConnections(t *testing.T) {
 	const more = 3
-	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var busy, others atomic.Int32
-	d := newDoor(l.(*net.TCPListener), func() []int { return []int{os.Getpid()} }, func(why Refusal) {
+	d, addr := newDoorAt(t, func() []int { return []int{os.Getpid()} }, func(why Refusal) {
 		if why == Busy {
 			busy.Add(1)
 		} else {
 			others.Add(1)
 		}
-	}, slog.New(slog.DiscardHandler))
+	})
 	var clients []net.Conn
 	for i := range maxConnections + more {
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := net.Dial("tcp", addr)
 		if i >= maxConnections && errors.Is(err, syscall.ECONNRESET) {
 			continue // closed before Dial returned
 		}
@@ -159,18 +157,17 @@ func TestTheRuntimeHasABoundOfConnections(t *testing.T) {
 
 // What has arrived when a door closes is closed, too.
 func TestAClosedDoorAnswersNobody(t *testing.T) {
-	l := harness.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var looks atomic.Int32
 	goOn := make(chan struct{})
-	d := newDoor(l.(*net.TCPListener), func() []int {
+	d, addr := newDoorAt(t, func() []int {
 		if looks.Add(1) == 1 {
 			<-goOn
 		}
 		return nil
-	}, func(Refusal) {}, slog.New(slog.DiscardHandler))
+	}, func(Refusal) {})
 	clients := make([]net.Conn, 2+maxArrivals) // one is looked at, and one waits for room
 	for i := range clients {
-		clients[i] = harness.Must(net.Dial("tcp", l.Addr().String()))(t)
+		clients[i] = harness.Must(net.Dial("tcp", addr))(t)
 		defer clients[i].Close()
 		harness.Until(t, "the first is looked at", func() bool { return looks.Load() == 1 })
 	}
@@ -178,7 +175,7 @@ func TestAClosedDoorAnswersNobody(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- d.Close() }()
 	harness.Until(t, "no connection is accepted", func() bool {
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = c.Close()
 		}

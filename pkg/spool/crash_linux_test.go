@@ -51,11 +51,7 @@ func TestATornTailIsCut(t *testing.T) {
 				t.Fatalf("%d bytes: %d were cut off", size, cut)
 			}
 			appendAll(t, s, noon, "new")
-			got, damaged := waiting(t, s)
-			same(t, fmt.Sprintf("after %d bytes", size), got, append(names[:whole:whole], "new"))
-			if damaged > 0 {
-				t.Fatalf("%d bytes: %d damaged", size, damaged)
-			}
+			waits(t, fmt.Sprintf("after %d bytes", size), s, append(names[:whole:whole], "new")...)
 			harness.Check(t, s.Close())
 		}
 	}

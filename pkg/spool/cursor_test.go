@@ -55,8 +55,7 @@ func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {
 			harness.Check(t, s.Close())
 			harness.Check(t, garble(filepath.Join(dir, cursorName)))
 			again := mustOpen(t, large(dir))
-			got, _ := waiting(t, again)
-			same(t, "waiting", got, all)
+			waits(t, "waiting", again, all...)
 			if !again.Found().CursorLost {
 				t.Error("nobody is told")
 			}
@@ -74,6 +73,5 @@ func TestACursorBehindTheEndHidesNothing(t *testing.T) {
 	harness.Check(t, os.Truncate(segmentFiles(t, dir)[0], 100))
 	again := mustOpen(t, large(dir))
 	appendAll(t, again, noon, "new")
-	got, _ := waiting(t, again)
-	same(t, "waiting", got, []string{"new"})
+	waits(t, "waiting", again, "new")
 }

@@ -65,6 +65,14 @@ func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	return names, damaged
 }
 
+// waits checks what waits, undamaged.
+func waits(t testing.TB, what string, s *Spool, want ...string) {
+	t.Helper()
+	got, damaged := waiting(t, s)
+	same(t, what, got, want)
+	harness.Equal(t, damaged, 0, "damaged")
+}
+
 func exportSome(t testing.TB, s *Spool, n int) (names []string) {
 	t.Helper()
 	for range n {

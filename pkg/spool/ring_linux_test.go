@@ -65,8 +65,7 @@ func TestTheOldGo(t *testing.T) {
 	harness.Equal(t, len(segmentFiles(t, o.Dir)), 2, "segments")
 	harness.Equal(t, at(s, hour(16.5)).Trim(), (Dropped{}), "too early")
 	harness.Equal(t, at(s, hour(17)).Trim(), (Dropped{Old: 2}))
-	got, _ := waiting(t, s)
-	same(t, "at 17h", got, []string{"2h"})
+	waits(t, "at 17h", s, "2h")
 
 	// Also without appends.
 	harness.Equal(t, at(s, hour(18.1)).Trim(), (Dropped{Old: 1}))
@@ -74,8 +73,7 @@ func TestTheOldGo(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	appendAll(t, s, hour(19), "19h")
-	got, _ = waiting(t, s)
-	same(t, "at 19h", got, []string{"19h"})
+	waits(t, "at 19h", s, "19h")
 }
 
 // A changed clock drops nothing: ages count from Open, by the monotonic clock.
@@ -96,8 +94,7 @@ func TestAClockThatIsSetDropsNothing(t *testing.T) {
 			t.Errorf("a step by %s: %+v, %v", step, d, err)
 		}
 		harness.Equal(t, at(s, noon.Add(23*time.Hour)).Trim(), (Dropped{}), "23 hours after a step by", step)
-		got, _ := waiting(t, s)
-		same(t, fmt.Sprint("after a step by ", step), got, []string{"before", "after"})
+		waits(t, fmt.Sprint("after a step by ", step), s, "before", "after")
 		harness.Equal(t, at(s, noon.Add(26*time.Hour)).Trim(), (Dropped{Old: 2}), "26 hours after a step by", step)
 	}
 }
@@ -137,8 +134,7 @@ func TestSegmentsThatWereRemovedByHand(t *testing.T) {
 	// The cursor is ahead of all segments; new records must not be before it.
 	again := mustOpen(t, large(dir))
 	appendAll(t, again, noon, "new")
-	got, _ = waiting(t, again)
-	same(t, "waiting", got, []string{"new"})
+	waits(t, "waiting", again, "new")
 }
 
 func TestAFullDisk(t *testing.T) {
@@ -170,19 +166,14 @@ func TestAFullDisk(t *testing.T) {
 	// Waiting operations stay, and the cursor moves.
 	exportSome(t, s, written-1)
 	again := mustOpen(t, large(copyDir(t, dir)))
-	got, _ = waiting(t, again)
-	same(t, "after a restart", got, []string{kilobyte(written - 1)})
+	waits(t, "after a restart", again, kilobyte(written-1))
 
 	// Exported operations are removed.
 	for i := written; i < 3*written; i++ {
 		appendAll(t, s, noon, kilobyte(i))
 		exportSome(t, s, 1)
 	}
-	got, damaged = waiting(t, s)
-	same(t, "waiting", got, []string{kilobyte(3*written - 1)})
-	if damaged > 0 {
-		t.Errorf("%d damaged", damaged)
-	}
+	waits(t, "waiting", s, kilobyte(3*written-1))
 }
 
 // Append and Trim do not count removed operations that Peek returned, since they may have arrived.

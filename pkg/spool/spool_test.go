@@ -17,15 +17,11 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 	s := mustOpen(t, o)
 	all := numbers(0, 30)
 	appendAll(t, s, noon, all...)
-	got, damaged := waiting(t, s)
-	same(t, "waiting", got, all)
-	harness.Equal(t, damaged, 0, "damaged")
+	waits(t, "waiting", s, all...)
 	same(t, "exported", exportSome(t, s, 10), all[:10])
-	got, _ = waiting(t, s)
-	same(t, "waiting after that", got, all[10:])
+	waits(t, "waiting after that", s, all[10:]...)
 	harness.Check(t, s.Advance(Position{Segment: s.cursor.at.Segment, Offset: 1}))
-	got, _ = waiting(t, s)
-	same(t, "waiting after an advance to an earlier place", got, all[10:])
+	waits(t, "waiting after an advance to an earlier place", s, all[10:]...)
 	if st := s.Stats(); st.Waiting <= 0 || st.Waiting >= st.Bytes || st.Segments != 1 {
 		t.Errorf("%+v", st)
 	}
@@ -44,13 +40,11 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 		if f := again.Found(); f.Waiting == 0 || f.Cut != 0 || f.CursorLost {
 			t.Errorf("%+v", f)
 		}
-		got, _ := waiting(t, again)
-		same(t, "waiting after a restart", got, all[10:])
+		waits(t, "waiting after a restart", again, all[10:]...)
 		same(t, "exported after a restart", exportSome(t, again, 20), all[10:])
 		harness.Equal(t, again.Stats().Waiting, 0, "bytes that wait")
 		appendAll(t, again, noon, "one more")
-		got, _ = waiting(t, again)
-		same(t, "waiting at last", got, []string{"one more"})
+		waits(t, "waiting at last", again, "one more")
 
 		// Exported operations are still readable.
 		got, errs := readAll(t, again.options.Dir, time.Time{})

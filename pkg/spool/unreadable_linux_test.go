@@ -85,9 +85,7 @@ func sparse(path string, begins []byte, size int64) error {
 
 // A segment without permission is reported, and the others are read.
 func TestASegmentThatMayNotBeOpened(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: becomes another user")
-	}
+	harness.Root(t)
 	dir := harness.Must(os.MkdirTemp("", "spool"))(t) // t.TempDir is root's alone
 	defer os.RemoveAll(dir)
 	harness.Check(t, os.Chmod(dir, 0o755))

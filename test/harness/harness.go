@@ -47,7 +47,7 @@ func Must[T any](value T, err error) func(testing.TB) T {
 func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
+		t.Skip("needs root: it makes namespaces, mounts, links or users")
 	}
 }
 
