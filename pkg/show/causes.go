@@ -155,17 +155,11 @@ func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.C
 	if len(causes) > 0 {
 		return causes
 	}
-	for _, slow := range []struct {
-		key  attribute.Key
-		kind judge.PartKind
-	}{
-		{attr.SlowCommandsKey, judge.Commands},
-		{attr.SlowAgentsKey, judge.Agents},
-		{attr.SlowLocksKey, judge.Locks},
-		{attr.SlowLocksKey, judge.KernelLocks},
-	} {
-		if n.number(slow.key) > 0 {
-			blame(slow.kind, slow.kind.Cause())
+	for _, slow := range slowThings() {
+		for _, kind := range slow.kinds {
+			if n.number(slow.key) > 0 {
+				blame(kind, kind.Cause())
+			}
 		}
 	}
 	if len(causes) > 0 || !n.is(attr.SlowKey) {

@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -262,15 +263,16 @@ func (n *node) slow() bool {
 }
 
 type slowThing struct {
-	key  attribute.Key
-	name string
+	key   attribute.Key
+	name  string
+	kinds []judge.PartKind
 }
 
 func slowThings() []slowThing {
 	return []slowThing{
-		{attr.SlowCommandsKey, "slow command"},
-		{attr.SlowAgentsKey, "slow agent call"},
-		{attr.SlowLocksKey, "slow lock wait"},
+		{attr.SlowCommandsKey, "slow command", []judge.PartKind{judge.Commands}},
+		{attr.SlowAgentsKey, "slow agent call", []judge.PartKind{judge.Agents}},
+		{attr.SlowLocksKey, "slow lock wait", []judge.PartKind{judge.Locks, judge.KernelLocks}},
 	}
 }
 
