@@ -80,7 +80,8 @@ func outcomes() []outcome {
 	}
 }
 
-func outcomeOf(verdict *judge.Call) string {
+// OutcomeOf returns the first outcome of a call that applies, such as slow_lock.
+func OutcomeOf(verdict *judge.Call) string {
 	all := outcomes()
 	return all[slices.IndexFunc(all, func(o outcome) bool { return o.applies(verdict) })].name
 }

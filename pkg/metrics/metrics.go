@@ -172,7 +172,7 @@ func (m *Metrics) judged(r *pipeline.Judged) {
 		verdict := r.Judgement.Calls[call]
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
-		m.outcomes.WithLabelValues(command, outcomeOf(verdict)).Inc()
+		m.outcomes.WithLabelValues(command, OutcomeOf(verdict)).Inc()
 		cause := noCause
 		if r.Judgement.Slower(call) {
 			m.unusual.WithLabelValues(command, m.plugin(call.Main())).Inc()

@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/firstconn"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/metrics"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -43,24 +44,16 @@ func (l lines) Result(r pipeline.Result) {
 	}
 }
 
+var messages = map[string]string{
+	"failed": "CNI call failed", "slow": "CNI call was slow", "slow_command": "CNI call ran a slow command",
+	"slow_agent": "CNI call waited for a slow agent", "slow_lock": "CNI call waited long for a lock",
+}
+
 func (l lines) calls(r *pipeline.Judged) {
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
-		message := ""
-		switch {
-		case r.Judgement.Reasons[0] == judge.NoSandbox:
-			continue // asked again in 5 s
-		case c.Failure != "":
-			message = "CNI call failed"
-		case c.Slow > 0:
-			message = "CNI call was slow"
-		case c.SlowCommands > 0:
-			message = "CNI call ran a slow command"
-		case c.SlowAgents > 0:
-			message = "CNI call waited for a slow agent"
-		case c.SlowLocks > 0:
-			message = "CNI call waited long for a lock"
-		default:
+		message := messages[metrics.OutcomeOf(c)]
+		if message == "" || r.Judgement.Reasons[0] == judge.NoSandbox { // asked again in 5 s
 			continue
 		}
 		fields := []any{
