@@ -49,14 +49,14 @@ func (p *Pods) Forget(op model.Key) {
 
 // Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
-	p.firsts.flush(now, false)
-	p.afters.expire(now, false)
+	p.flush(now, false)
+	p.expire(now, false)
 }
 
 // Flush ends all waits.
 func (p *Pods) Flush(now int64) {
-	p.firsts.flush(now, true)
-	p.afters.expire(now, true)
+	p.flush(now, true)
+	p.expire(now, true)
 	p.Finish(math.MaxInt64, func(*event.Sandbox, int64) bool { return false })
 }
 
