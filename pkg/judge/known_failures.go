@@ -218,6 +218,13 @@ var knownFailures = []KnownFailure{
 		"ip netns exec NETNS ip address", "", "", "rancher/rancher#6401", `failed to add IP addr to "eth0": file exists`,
 	},
 	{
+		"", `(host side routes .*failed to add route|failed to add (host route|pod rule)).*: file exists`,
+		"delete the node's routes and rules (ip route, ip rule) for addresses whose pod is gone, which fail the next pod " +
+			"that gets the address; then upgrade the CNI, whose DEL left them",
+		"ip route; ip rule", "", "", "aws/amazon-vpc-cni-k8s#344",
+		"add command: failed to setup network: setup NS network: failed to add host route: file exists",
+	},
+	{
 		"", `failed to add route .*: file exists`,
 		"take the route out of one of the pod's networks: two networks add the same route, often 0.0.0.0/0",
 		`grep -r '"dst"' /etc/cni/net.d`, "", "", "", "failed to add route '0.0.0.0/0 via 10.88.0.1 dev net1': file exists",
