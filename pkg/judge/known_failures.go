@@ -853,9 +853,19 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 	},
 	{
-		"istio-cni", `failed to contact node Istio CNI agent|unable to push CNI event`,
+		"istio-cni", `unable to push CNI event.*\(status code`,
+		"start ztunnel on this node if the message says no ztunnel connection (kubectl describe pod -A -l app=ztunnel); " +
+			"otherwise read what istio-cni-node logged for the pod: it answered, and failed to redirect the pod's traffic",
+		"crictl ps; kubectl logs -A -l k8s-app=istio-cni-node --prefix", "", "", "istio/istio#53843",
+		"istio-cni cmdAdd failed to contact node " +
+			"Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
+	},
+	{
+		"istio-cni", `failed to (contact node Istio CNI agent|send event request): .*(no such file or directory|connection refused)`,
 		"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, and kubectl logs --previous shows its last lines",
-		"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
+		"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: failed " +
+			`to send event request: Post "http://localhost/cmdadd": dial unix /var/run/istio-cni/pluginevent.sock: ` +
+			"connect: connection refused",
 	},
 	{
 		"", `(stat|open) /\S*(/cni/|net\.d|multus\.d|whereabouts\.d)\S*kubeconfig: no such file or directory`,

@@ -93,7 +93,7 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 func TestKnownFailuresLeaveWhole(t *testing.T) {
 	foreign := regexp.MustCompile(
 		`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|webhook|\?timeout=\w+|: ` +
-			`1021994$|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
+			`1021994$|pluginevent|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
 	for _, k := range KnownFailures() {
 		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
 			!strings.Contains(k.Example, "the kernel refused") {
@@ -148,6 +148,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "client: etcd cluster is unavailable or misconfigured; error #0: dial tcp 10.1.2.3:2379: connect: connection refused", ""},
 		{"mesh", "dial tcp 127.0.0.1:50051: connect: connection refused", ""},
 		{"mesh", "dial unix /var/run/cilium/cilium.sock: connect: connection refused", ""},
+		{"istio-cni", "unable to push CNI event (status code 500): no ztunnel connection", "start ztunnel"},
+		{"istio-cni", "failed to contact node Istio CNI agent: failed to send event request: context deadline exceeded", ""},
 		// There already, but what?
 		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, "same time"},
 		{"bridge", "failed to make veth pair: file exists", ""},
