@@ -236,6 +236,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"p", `exec: "nsenter": permission denied`, ""},
 		{"p", `ARGS: invalid pair "IgnoreUnknown"`, ""},
 		{"sriov", "failed to move vf 0 to netns: no such device", ""},
+		{"antrea", `failed to Statfs "/proc/12764/ns/net": no such file or directory`, "its process ended"},
 		{"sriov", "error bringing interface up in container ns: no such device", ""},
 		{"whereabouts", "open /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig: permission denied", ""},
 		{"calico", "open /etc/cni/net.d/calico-kubeconfig: no such file or directory", "install-cni"},
