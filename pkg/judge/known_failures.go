@@ -973,8 +973,11 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"aws-cni", `failed to setup network policy`,
-		"start the container aws-eks-nodeagent of aws-node on this node: kubectl -n kube-system describe pod -l k8s-app=aws-node shows its state",
-		"crictl ps -a --name aws-eks-nodeagent", "", "", "", "add cmd: failed to setup network policy",
+		"start the container aws-eks-nodeagent of aws-node on this node; if crictl ps shows that it runs, start fewer " +
+			"pods at once, raise its CPU limit, or read /var/log/aws-routed-eni/network-policy-agent.log: it refused, or took " +
+			"over 2s",
+		"crictl ps -a --name aws-eks-nodeagent", "", "", "aws/aws-network-policy-agent#585",
+		"add cmd: failed to setup network policy",
 	},
 	{
 		"azure-vnet azure-vnet-ipam", `timed out locking store|Store is locked`,
