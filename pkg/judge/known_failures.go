@@ -90,7 +90,7 @@ var knownFailures = []KnownFailure{
 		"ip -d link show MASTER; ip -o link show type macvlan; ip -o link show type ipvlan", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", "failed to create macvlan: device or resource busy",
 	},
 	{
-		"macvlan ipvlan", `refused RTM_NEWLINK \(EBUSY\)`,
+		"macvlan ipvlan", `refused RTM_NEWLINK \(EBUSY\)|^device or resource busy$`,
 		"take another master: an interface carries macvlan or ipvlan, not both, and neither if it is a port of a bridge, bond or Open vSwitch; then name the bridge or bond as master",
 		"ip -d link show MASTER", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", ", because the kernel refused RTM_NEWLINK (EBUSY)",
 	},
@@ -301,7 +301,7 @@ var knownFailures = []KnownFailure{
 		"fuser -v /run/xtables.lock", "", "", "istio/istio#58507", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock; still 4s 0us time ahead to have a chance to grab the lock...",
 	},
 	{
-		"", `Could not fetch rule set generation id: Permission denied|refused (RTM|NFT_MSG)_\w+ \(EPERM\)`,
+		"", `Could not fetch rule set generation id: Permission denied|Permission denied \(you must be root\)|refused (RTM|NFT_MSG)_\w+ \(EPERM\)`,
 		"give the container runtime CAP_NET_ADMIN in the node's network namespace: run it as root, without a CapabilityBoundingSet that lacks it",
 		"systemctl show -p CapabilityBoundingSet -p User containerd", "", "", "", "failed to list chains: running [/usr/sbin/iptables -t nat -S --wait]: exit status 1: iptables v1.8.9 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)",
 	},
@@ -614,7 +614,8 @@ var knownFailures = []KnownFailure{
 		"kubernetes-sigs/kind#2167", "fork/exec /opt/cni/bin/loopback: argument list too long",
 	},
 	{
-		"", `unable to list interfaces: timed out waiting for the condition`,
+		"", `unable to list interfaces: timed out waiting for the condition|results may be incomplete or inconsistent|` +
+			`^([^/]*: )?interrupted system call$`,
 		"delete the pod if the kubelet does not retry (kubectl delete pod); start fewer pods at once, and update the " +
 			"plugin: interfaces came and went while it listed them, so the kernel marked each list as interrupted",
 		"ip monitor link", "", "", "cilium/cilium#48718", "unable to find ifindex for interface MAC: unable to list " +
@@ -781,7 +782,7 @@ var knownFailures = []KnownFailure{
 		"ip route show; calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#8180", "error adding host side routes for interface: calid29a1cadef5, error: route (Ifindex: 131, Dst: 172.25.136.1/32, Scope: link) already exists for an interface other than 'calid29a1cadef5'",
 	},
 	{
-		"", `(?i)no configured Calico pools`,
+		"", `(?i)no configured Calico pools|cannot find a qualified ippool`,
 		"add an IPPool of this address family that is enabled and whose nodeSelector fits this node; calicoctl get ippools -o wide lists them",
 		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#1607", "IPAM failed: no configured Calico pools",
 	},
@@ -821,7 +822,7 @@ var knownFailures = []KnownFailure{
 			"add-port br-int veth1a2b3c4d: signal: alarm clock",
 	},
 	{
-		"", `timed out waiting for OVS port binding`,
+		"", `timed out waiting for (OVS port binding|pod flows)`,
 		"restart ovn-controller on this node, which binds the port: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
 		"ovs-vsctl show; crictl ps --name ovn-controller", "", "", "ovn-kubernetes/ovn-kubernetes#3115", "CNI request failed with status 400: '[shop/web-7f9c6-x2b4n b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34] failed to configure pod interface: timed out waiting for OVS port binding (ovn-installed)'",
 	},
@@ -843,7 +844,7 @@ var knownFailures = []KnownFailure{
 		"request ip return 500 configure nic failed no packets received from gateway 172.17.17.1",
 	},
 	{
-		"", `see kube-ovn-controller logs`,
+		"", `see kube-ovn-controller logs|return 500 no available ip for pod`,
 		"read what kube-ovn-controller logged for this pod (kubectl -n kube-system logs -l " +
 			"app=kube-ovn-controller): it writes the pod's address and routes, and did not",
 		"kubectl -n kube-system get pods -l app=kube-ovn-controller", "", "", "kubeovn/kube-ovn#1405",
@@ -931,8 +932,8 @@ var knownFailures = []KnownFailure{
 			"/var/lib/cni/multus/web: no such file or directory",
 	},
 	{
-		"", `error reading cached NetConf in /var/lib/cni/sriov`,
-		"upgrade the plugin sriov: the DEL of this release fails without its file of the sandbox, which a failed " +
+		"", `error reading cached NetConf in /var/lib/cni/((ib-)?sriov|‹[^›]+›) with name`,
+		"upgrade the plugin (sriov, ib-sriov): the DEL of this release fails without its file of the sandbox, which a failed " +
 			"ADD did not write or a reboot removed",
 		"ls /var/lib/cni/sriov", "", "", "k8snetworkplumbingwg/sriov-cni#178", "error reading cached NetConf in " +
 			"/var/lib/cni/sriov with name web-net1",

@@ -165,6 +165,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "open /etc/cni/net.d/calico-kubeconfig: permission denied", ""},
 		{"bridge", `failed to add IP addr {Version:6} to "eth0": permission denied`, "disable_ipv6"},
 		{"bridge", ", because the kernel refused RTM_NEWLINK (EPERM)", "CAP_NET_ADMIN"},
+		{"portmap", "iptables v1.8.2 (legacy): can't initialize iptables table `nat': Permission denied (you must be root)", "CAP_NET_ADMIN"},
 		{"bridge", ", because the kernel refused RTM_NEWLINK (EACCES)", ""},
 		{"p", "dial unix /run/containerd/containerd.sock: connect: permission denied", ""},
 		// No space, but where?
@@ -210,6 +211,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"p", "killed by SIGKILL", ""},
 		// Busy, not supported, not found
 		{"sriov", "failed to set netlink MAC address: device or resource busy", ""},
+		{"macvlan", "device or resource busy", "another master"},
+		{"sriov", "device or resource busy", ""},
 		{"host-device", ", because the kernel refused RTM_NEWLINK (EBUSY)", ""},
 		{"bridge", "failed to make veth pair: invalid argument", ""},
 		{"bridge", `failed to lookup "veth1a2b3c4d": Link not found`, ""},
@@ -258,6 +261,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"cilium-cni", "failed to acquire deletion queue: failed to create deletion queue directory /var/run/cilium/deleteQueue: input/output error", ""},
 		{"cilium-cni", "failed to write deletion file /var/run/cilium/deleteQueue/a.delete: input/output error", ""},
 		{"ovs", "error reading cached NetConf in /var/lib/cni/ovs-cni/cache with name web-net1", ""},
+		{"ib-sriov", "error reading cached NetConf in /var/lib/cni/ib-sriov with name web-net1", "ib-sriov)"},
 		{"host-local", "remove /var/lib/cni/networks/pods/10.88.0.9: read-only file system", "dataDir"},
 		{"host-local", "remove /var/lib/cni/networks/pods/10.88.0.9: permission denied", "restorecon"},
 		{"host-local", "remove /var/lib/cni/networks/pods/10.88.0.9: device or resource busy", ""},
@@ -270,6 +274,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "Get https://api.x:443/api/v1/namespaces/shop: dial tcp: lookup api.x on 10.0.0.2:53: no such host", "resolv.conf"},
 		{"calico", "the server was unable to return a response in the time allotted, but may still be processing the request (get namespaces shop)", "etcd"},
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
+		{"loopback", "interrupted system call", "start fewer pods"},
+		{"p", "open /etc/a: interrupted system call", ""},
+		{"ovn-k8s-cni-overlay", "timed out waiting for pod flows for pod: web", "ovn-controller"},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
 		// Alike in their last words
