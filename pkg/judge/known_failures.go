@@ -53,6 +53,12 @@ var knownFailures = []KnownFailure{
 		"modinfo veth; ls /lib/modules/$(uname -r)", event.FoundModule, "veth", "podman-container-tools/podman#12246", "failed to make veth pair: operation not supported",
 	},
 	{
+		"", `failed to make veth pair: invalid argument`,
+		"set mtu in the CNI configuration to a number from 68 to 65535; if it is one, the kernel refused another value " +
+			"that the plugin set for the pair",
+		"grep -r mtu /etc/cni/net.d", "", "", "containernetworking/plugins#877", "failed to make veth pair: invalid argument",
+	},
+	{
 		"", `container veth name (provided )?\(.*\) .*already exists`,
 		"give each network of the pod its own interface name; delete the pod if an earlier ADD was cut short, so that it gets a new network namespace",
 		"ip netns exec NETNS ip -br link", "", "", "redhat-nfvpe/cni-route-override#1", `container veth name ("eth0") peer provided ("veth1a2b3c4d") already exists`,
@@ -279,6 +285,13 @@ var knownFailures = []KnownFailure{
 		"", `refused NFT_MSG_\w+ \((EINVAL|ENOENT|EOPNOTSUPP)\)`,
 		"run that command by hand in the same network namespace: nft has no lock, so the kernel refused the rule (a missing module, chain or option)",
 		"lsmod; iptables --version", "", "", "microsoft/WSL#11884", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)",
+	},
+	{
+		"", `unable to set up nftables rules .*Could not process rule: Operation not supported`,
+		"replace portmap in the CNI bin directory with a release of 1.6.1 or later, or set backend to iptables in its " +
+			"configuration: release 1.6.0 makes a rule that kernels refuse",
+		"nft --version", "", "", "containernetworking/plugins#1115", "unable to set up nftables rules for port " +
+			"mappings: /dev/stdin:13:1-182: Error: Could not process rule: Operation not supported",
 	},
 	{
 		"", `can't open lock file .*: Is a directory`,
@@ -513,6 +526,12 @@ var knownFailures = []KnownFailure{
 			`handshake timeout`,
 	},
 	{
+		"", `(Post|Get|Put|Delete) "?http://(dummy|localhost|unix)/[^"]*"?: EOF$`,
+		"read the log of the agent that the plugin asks, of that time (kubectl logs, with --previous if it restarted): it " +
+			"closed the connection without an answer, as it does after a panic or when it ends",
+		"crictl ps -a", "", "", "kubeovn/kube-ovn#6002", `RPC failed; Post "http://dummy/api/v1/add": EOF`,
+	},
+	{
 		"", `client rate limiter Wait returned an error`,
 		"start fewer pods at once, or raise the request limit (QPS) of the program that reports it: it held its " +
 			"request back, unless a slow API server had used up its time (kubectl get --raw '/readyz?verbose')",
@@ -559,6 +578,14 @@ var knownFailures = []KnownFailure{
 		"", `https://[^"]*/apis?/[^"]*"?: .*certificate signed by unknown authority`,
 		"restart the CNI's pod on this node, so that it writes its kubeconfig in /etc/cni/net.d again with the CA of this cluster",
 		"ls -l /etc/cni/net.d", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": x509: certificate signed by unknown authority`,
+	},
+	{
+		"", `https://[^"]*/apis?/[^"]*"?: .*certificate( is valid for .*, not |.*because it doesn't contain any IP SANs)`,
+		"add the address that the message names to the API server's certificate (kubeadm init phase certs apiserver " +
+			"--apiserver-cert-extra-sans), if openssl s_client shows that certificate; otherwise another host answers " +
+			"there: fix kube-proxy or the route",
+		"openssl s_client -connect 10.96.0.1:443 </dev/null", "", "", "k0sproject/k0sctl#469", `Get ` +
+			`"https://10.152.184.1:443/api/v1/nodes/a": x509: certificate is valid for 10.2.0.20, 10.96.0.1, not 10.152.184.1`,
 	},
 	{
 		"", `https://[^"]*/apis?/[^"]*"?: .*certificate has expired or is not yet valid`,
@@ -726,6 +753,13 @@ var knownFailures = []KnownFailure{
 		"ip route; cilium-dbg status --all-addresses", "", "", "cilium/cilium#9793", "unable to allocate IP via local cilium agent: [POST /ipam][502] postIpamFailure range is full",
 	},
 	{
+		"", `putEndpointId\w* .*\bIP (ipv[46]:\S+|‹[^›]+›) is already in use`,
+		"run cilium-dbg endpoint list in the cilium pod of this node; if the endpoint that has the address has no pod, run " +
+			"cilium-dbg endpoint disconnect ID; start fewer pods at once if endpoints of deleted pods often stay",
+		"cilium-dbg endpoint list", "", "", "cilium/cilium#38313", "unable to create endpoint: [PUT " +
+			"/endpoint/{id}][400] putEndpointIdInvalid IP ipv4:10.17.239.232 is already in use",
+	},
+	{
 		"", `did not synchronously regenerate after timeout`,
 		"read the errors of the agent of this node (kubectl -n kube-system logs POD -c cilium-agent): a BPF program that does not compile or load; raise its CPU limit if there are none",
 		"crictl ps --name cilium-agent", "", "", "cilium/cilium#5028", "unable to create endpoint: [PUT /endpoint/{id}][500] putEndpointIdFailed endpoint 45570 did not synchronously regenerate after timeout",
@@ -780,6 +814,13 @@ var knownFailures = []KnownFailure{
 		"", `Dst: (?P<ADDRESS>[^/ ]+|‹[^›]+›)/?.*already exists for an interface other than`,
 		"run ip route show ADDRESS to find the interface; if its pod is gone, run ip link delete INTERFACE; otherwise restart calico-node on this node",
 		"ip route show; calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#8180", "error adding host side routes for interface: calid29a1cadef5, error: route (Ifindex: 131, Dst: 172.25.136.1/32, Scope: link) already exists for an interface other than 'calid29a1cadef5'",
+	},
+	{
+		"", `(?i)the given pool \(.*\) does not exist`,
+		"add an enabled IPPool of the range that the message names, or correct the range in the pod's annotation " +
+			"cni.projectcalico.org/ipv4pools (ipv6pools), its namespace's, or the CNI configuration (ipv4_pools)",
+		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#4300",
+		"the given pool (10.20.0.0/24) does not exist, or is not enabled",
 	},
 	{
 		"", `(?i)no configured Calico pools|cannot find a qualified ippool`,
@@ -842,6 +883,13 @@ var knownFailures = []KnownFailure{
 			"shows whether it does); if it never answers them, set disableGatewayCheck: true in the Subnet",
 		"kubectl get subnets.kubeovn.io", "", "", "kubeovn/kube-ovn#5728",
 		"request ip return 500 configure nic failed no packets received from gateway 172.17.17.1",
+	},
+	{
+		"", `has already been used by host with MAC`,
+		"run kubectl get ips.kubeovn.io to find who has the MAC address that the message names: delete that pod, or add " +
+			"the address to excludeIps of the Subnet; upgrade Kube-OVN if there is none",
+		"kubectl get ips.kubeovn.io", "", "", "kubeovn/kube-ovn#3170", "request ip return 500 configure nic failed IP " +
+			"address 10.24.118.16 has already been used by host with MAC 00:00:00:83:f9:81",
 	},
 	{
 		"", `see kube-ovn-controller logs|return 500 no available ip for pod`,
@@ -937,6 +985,20 @@ var knownFailures = []KnownFailure{
 			"ADD did not write or a reboot removed",
 		"ls /var/lib/cni/sriov", "", "", "k8snetworkplumbingwg/sriov-cni#178", "error reading cached NetConf in " +
 			"/var/lib/cni/sriov with name web-net1",
+	},
+	{
+		"", `failed to set vf \d+ .*: operation not supported`,
+		"take the option that the message names (vlan, link_state) out of the sriov configuration: the device's driver " +
+			"refuses it; replace sriov with ib-sriov if the device is InfiniBand",
+		"ip -d link show PF; dmesg", "", "", "k8snetworkplumbingwg/sriov-cni#208",
+		`SRIOV-CNI failed to configure VF "failed to set vf 2 vlan: operation not supported"`,
+	},
+	{
+		"", `VF (\S+|‹[^›]+›) GUID is not valid`,
+		"give the virtual function a GUID: ip link set PF vf N node_guid GUID, then port_guid GUID, before pods use it; or " +
+			"set guid in the pod's network annotation, or start ib-kubernetes",
+		"ip link show PF", "", "", "k8snetworkplumbingwg/ib-sriov-cni#66",
+		`infiniBand SRI-OV CNI failed to configure VF "VF ib4 GUID is not valid"`,
 	},
 	{
 		"", `failed to move .* to netns: "?file exists`,

@@ -93,7 +93,7 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 func TestKnownFailuresLeaveWhole(t *testing.T) {
 	foreign := regexp.MustCompile(
 		`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|webhook|\?timeout=\w+|: ` +
-			`1021994$|pluginevent|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
+			`1021994$|pluginevent|VF ib4|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
 	for _, k := range KnownFailures() {
 		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
 			!strings.Contains(k.Example, "the kernel refused") {
@@ -214,7 +214,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"macvlan", "device or resource busy", "another master"},
 		{"sriov", "device or resource busy", ""},
 		{"host-device", ", because the kernel refused RTM_NEWLINK (EBUSY)", ""},
-		{"bridge", "failed to make veth pair: invalid argument", ""},
+		{"bridge", "failed to make veth pair: invalid argument", "65535"},
 		{"bridge", `failed to lookup "veth1a2b3c4d": Link not found`, ""},
 		{"bandwidth", "adding link: operation not supported", "ifb"},
 		{"mesh", "adding link: operation not supported", ""},
@@ -268,6 +268,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// No answer: of the API server, of another
 		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: i/o timeout", "API server"},
 		{"calico", "Get https://registry.example.com/v2/: dial tcp 10.1.2.3:443: i/o timeout", ""},
+		{"calico", `Get "https://registry.example.com/v2/": x509: certificate is valid for a, not registry.example.com`, ""},
+		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": EOF`, ""},
 		{"multus", `error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web": context deadline exceeded`, "readyz"},
 		{"dra", `Get "https://registry.example.com/v2/": context deadline exceeded`, ""},
 		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: connect: no route to host", "ip route get"},
