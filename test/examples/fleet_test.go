@@ -308,46 +308,28 @@ func TestRestartsAlertNobody(t *testing.T) {
 	}})
 }
 
-func TestANodeThatIsNotReadyIsOneAlert(t *testing.T) {
-	fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(node int) map[string]string {
-		ready := "1x119"
-		if node == 8 {
-			ready = "1x30 0x88"
-		}
-		return map[string]string{`cniscope_node_network_ready{job="cniscope"`: ready}
-	}}}, `alertname="NodeNetworkNotReady"`)
-}
-
-func TestACallThatHangsIsOneAlert(t *testing.T) {
-	fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(node int) map[string]string {
-		age := "0x119"
-		if node == 8 {
-			age = "0x30 " + strings.Repeat("30 90 150 210 0 ", 17)
-		}
-		return map[string]string{`cniscope_cni_oldest_call_seconds{cni_command="ADD"`: age}
-	}}}, `alertname="PodNetworkCallsHung"`)
-}
-
-func TestAnOverloadIsOneAlert(t *testing.T) {
-	for name, series := range map[string]map[string]string{
-		"lag":  {`cniscope_probe_lag_seconds{job="cniscope"`: "0x30 0.4x88"},
-		"loss": {`cniscope_events_lost_total{source="probe",reason="ring_full"`: "0x30 0+5x88"},
+func TestAFaultOfNodesIsOneAlert(t *testing.T) {
+	const one, tenth = 1000, 10
+	for name, test := range map[string]struct {
+		of                   int // every how manyth node
+		series, sound, fault string
+		want                 string
+	}{
+		"not ready":  {one, `cniscope_node_network_ready{job="cniscope"`, "1x119", "1x30 0x88", `alertname="NodeNetworkNotReady"`},
+		"hung":       {one, `cniscope_cni_oldest_call_seconds{cni_command="ADD"`, "0x119", "0x30 " + strings.Repeat("30 90 150 210 0 ", 17), `alertname="PodNetworkCallsHung"`},
+		"lag":        {tenth, `cniscope_probe_lag_seconds{job="cniscope"`, "0x119", "0x30 0.4x88", `alertname="CniscopeOverloaded"`},
+		"loss":       {tenth, `cniscope_events_lost_total{source="probe",reason="ring_full"`, "0x119", "0x30 0+5x88", `alertname="CniscopeOverloaded"`},
+		"no backend": {1, `cniscope_export_failing_seconds{destination="otlp"`, "", "0x30 0+60x88", `alertname="CniscopeExportFailing",destination="otlp"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(node int) map[string]string {
-				if node%10 != 0 {
-					return nil
+				if node%test.of == 0 {
+					return map[string]string{test.series: test.fault}
 				}
-				return series
-			}}}, `alertname="CniscopeOverloaded"`)
+				return map[string]string{test.series: test.sound}
+			}}}, test.want)
 		})
 	}
-}
-
-func TestABackendThatIsAwayIsOneAlert(t *testing.T) {
-	fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(int) map[string]string {
-		return map[string]string{`cniscope_export_failing_seconds{destination="otlp"`: "0x30 0+60x88"}
-	}}}, `alertname="CniscopeExportFailing",destination="otlp"`)
 }
 
 // All scrapes fail; then every tenth node's.

@@ -24,17 +24,13 @@ const (
 )
 
 func report(findings ...string) string {
-	all := []map[string]any{}
-	for _, f := range findings {
+	all := make([]string, len(findings))
+	for i, f := range findings {
 		head, summary, _ := strings.Cut(f, ": ")
 		level, check, _ := strings.Cut(head, " ")
-		all = append(all, map[string]any{"check": check, "evidence": []string{`it says "level": "problem"`}, "level": level, "remedy": []string{}, "summary": summary})
+		all[i] = fmt.Sprintf("{\n\"check\": %q,\n\"level\": %q,\n\"summary\": %q,\n\"evidence\": [%q]\n}", check, level, summary, `it says "level": "problem"`)
 	}
-	var b strings.Builder
-	for i, f := range all {
-		fmt.Fprintf(&b, "%s{\n\"check\": %q,\n\"level\": %q,\n\"summary\": %q,\n\"evidence\": [%q]\n}", strings.Repeat(",", min(i, 1)), f["check"], f["level"], f["summary"], f["evidence"].([]string)[0])
-	}
-	return fmt.Sprintf(`{"schema": "cniscope.dev/doctor/v1", "findings": [%s], "checks": []}`, &b)
+	return fmt.Sprintf(`{"schema": "cniscope.dev/doctor/v1", "findings": [%s], "checks": []}`, strings.Join(all, ","))
 }
 
 func doctor(t *testing.T, prints string, code int) string {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -68,9 +70,21 @@ func (n *node) callOf(key, is, command string) spans.Call {
 	return spans.Wait(n, n.spans, command, key, is)
 }
 
-func namesBelow(c spans.Call, kind string) (names []string) {
-	for _, s := range c.Below(kind) {
-		names = append(names, s.Name)
+// whole checks a call's attributes and what it ran.
+func (n *node) whole(call spans.Call, attributes map[string]string, plugins ...string) {
+	n.Helper()
+	for key, want := range attributes {
+		harness.Equal(n, call.Attrs[key], want, call.Name, key)
 	}
-	return names
+	command := strings.TrimPrefix(call.Name, "CNI")
+	for _, want := range append(plugins, "run bridge", "run portmap", "delegate host-local", "command iptables") {
+		kind, name, _ := strings.Cut(want, " ")
+		if kind != "command" {
+			name += command
+		}
+		below := call.Below(kind)
+		if !slices.ContainsFunc(below, func(s *spans.Span) bool { return s.Name == name }) {
+			n.Errorf("%s: no %s among %d spans of kind %s", call.Name, name, len(below), kind)
+		}
+	}
 }
