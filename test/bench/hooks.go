@@ -32,7 +32,7 @@ type hooks struct {
 }
 
 func measureHooks(ctx context.Context, _ settings) ([]row, error) {
-	return probed(ctx, probe.Options{Ring: 1 << 20}, func(ctx context.Context, h *hooks) ([]row, error) {
+	return probed(ctx, probe.Options{Ring: 1 << 20}, func(_ context.Context, h *hooks) ([]row, error) {
 		rows, err := h.untracked()
 		if err != nil {
 			return nil, err

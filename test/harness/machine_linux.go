@@ -40,12 +40,14 @@ func Boot(t *testing.T, cmd *exec.Cmd, namespaces uintptr, enter ...string) *Mac
 // Root is the root directory that the machine's processes see.
 func (m *Machine) Root() string { return filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root") }
 
+// Try runs a script in the machine.
 func (m *Machine) Try(script string) (string, error) {
 	args := slices.Concat([]string{"-t", fmt.Sprint(m.cmd.Process.Pid), "-m", "-p", "-C", "-i", "-u"}, m.enter, []string{"timeout", "120", "/bin/sh", "-ec", script})
 	out, err := exec.Command("nsenter", args...).CombinedOutput()
 	return string(out), err
 }
 
+// Runs is Try for a script that must not fail.
 func (m *Machine) Runs(script string) string {
 	m.Helper()
 	out, err := m.Try(script)
@@ -63,11 +65,13 @@ func (m *Machine) Says(script string, want ...string) string {
 	return out
 }
 
+// Write writes a file of the machine.
 func (m *Machine) Write(path, text string) {
 	m.Helper()
 	m.Runs(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
 }
 
+// Becomes waits until the output of a script has texts.
 func (m *Machine) Becomes(script string, want ...string) {
 	m.Helper()
 	Eventually(m, func() error {

@@ -182,7 +182,7 @@ func signal(s *scene, root *event.Exec) error {
 	return nil
 }
 
-func callIdentity(s *scene, root *event.Exec) error {
+func callIdentity(_ *scene, root *event.Exec) error {
 	if want := identity("tree"); !root.InPath || *root.Call != want || root.File != pluginFolder+"/tree" || root.Truncated {
 		return fmt.Errorf("%+v with %+v, want %+v", *root, *root.Call, want)
 	}
@@ -197,7 +197,7 @@ func delegates(s *scene, root *event.Exec) error {
 	return nil
 }
 
-func script(s *scene, root *event.Exec) error {
+func script(_ *scene, root *event.Exec) error {
 	if root.Name != "script" || root.File != pluginFolder+"/script" || len(root.Args)+root.Hidden != 0 {
 		return fmt.Errorf("%+v", *root)
 	}
@@ -215,7 +215,7 @@ func execOfThread(s *scene, root *event.Exec) error {
 	return nil
 }
 
-func longEnvironment(s *scene, root *event.Exec) error {
+func longEnvironment(_ *scene, root *event.Exec) error {
 	if want := identity("crowded"); *root.Call != want || root.Truncated {
 		return fmt.Errorf("%+v with %+v", *root, *root.Call)
 	}
