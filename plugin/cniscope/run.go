@@ -50,7 +50,8 @@ func firewallCmd() *cobra.Command {
 }
 
 func connectorCmd() *cobra.Command {
-	const short = "What cniscope run starts where BPF programs are refused: it reads the process connector, before others run"
+	const short = "What cniscope run starts where BPF programs are refused: it reads the process connector, " +
+		"before others run"
 	return internal(node.Connector, short, subprocess.Serve)
 }
 
