@@ -52,7 +52,8 @@ func Readings(s queue.Stats, now time.Time) []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("export_queue_operations", "Operations that wait for a destination in memory, with those being sent.",
 			s.Waiting, at...),
-		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes, at...),
+		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.",
+			s.WaitingBytes, at...),
 		meter.Count("export_operations_sent_total", "Delivered operations.", s.Sent, at...),
 		meter.Count("export_retries_total", "Requests sent again.", s.Retries, at...),
 		meter.Count("export_spans_refused_total", "Spans that the destination rejected, of operations that it accepted.",
