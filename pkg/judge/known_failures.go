@@ -288,8 +288,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `unable to set up nftables rules .*Could not process rule: Operation not supported`,
-		"replace portmap in the CNI bin directory with a release of 1.6.1 or later, or set backend to iptables in its " +
-			"configuration: release 1.6.0 makes a rule that kernels refuse",
+		"upgrade portmap in the CNI bin directory, or set backend to iptables in its configuration: release 1.6.0 makes " +
+			"a rule that kernels refuse",
 		"nft --version", "", "", "containernetworking/plugins#1115", "unable to set up nftables rules for port " +
 			"mappings: /dev/stdin:13:1-182: Error: Could not process rule: Operation not supported",
 	},
