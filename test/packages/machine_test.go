@@ -97,7 +97,7 @@ func (m *machine) cniscopes() []string {
 
 func (m *machine) active() string {
 	m.Helper()
-	m.Becomes("systemctl is-active cniscope || :", "active")
+	m.Becomes("systemctl is-active cniscope | grep -x active || :", "active")
 	return strings.TrimSpace(m.Runs("systemctl show -p MainPID --value cniscope"))
 }
 
