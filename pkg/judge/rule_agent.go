@@ -163,7 +163,7 @@ func agentRemedy(c *model.Connection, plugin string) string {
 			return r
 		}
 	}
-	return fmt.Sprintf("read %[1]s's log of that time (kubectl logs --timestamps); raise the CPU limit of %[1]s if nr_throttled in cpu.stat of its cgroup grows", nameOf(c))
+	return fmt.Sprintf("read %[1]s's log of that time (kubectl logs --timestamps); raise the CPU limit of %[1]s if nr_throttled grows in its cgroup's cpu.stat", nameOf(c))
 }
 
 func slowPeer(e *evidence) *finding {

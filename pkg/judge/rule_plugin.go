@@ -161,7 +161,7 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 }
 
 func raiseLimit(agent *model.Connection, shares string) string {
-	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled in cpu.stat of its cgroup grows; "+
+	return fmt.Sprintf("raise the CPU limit of %s, shared by %s, if nr_throttled grows in its cgroup's cpu.stat; "+
 		"otherwise start fewer pods at once", nameOf(agent), shares)
 }
 
