@@ -29,8 +29,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	}
 	if k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Note.finding(
-			"cniscope cannot check whether it runs in the node's namespaces; in another PID namespace, it treats every "+
-				"plugin as untrusted",
+			"cniscope cannot check whether it runs in the node's namespaces; if it runs in another PID namespace, it "+
+				"treats every plugin as untrusted",
 			[]string{k.First}, "run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"))
 	}
 	return found, nil
