@@ -56,7 +56,7 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 	cmd := exec.Command(filepath.Join(dir, "plugins", "42-cniscope"))
 	cmd.Env = []string{api.PluginNameEnvVar + "=cniscope", api.PluginIdxEnvVar + "=42", api.PluginSocketEnvVar + "=3"}
 	cmd.ExtraFiles = []*os.File{pair.PeerFile()}
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	pair.PeerClose()
 
 	names := make(chan string, 1)

@@ -57,7 +57,7 @@ func TestOtherNRIPluginsAreSearchedOnce(t *testing.T) {
 	server := harness.Must(accepted.(*net.UnixConn).File())(t)
 	tenant := exec.Command("sleep", "1000")
 	tenant.ExtraFiles = []*os.File{client, server}
-	harness.Beside(t, tenant)
+	harness.Start(t, tenant)
 	harness.Check(t, errors.Join(client.Close(), server.Close(), accepted.Close()))
 	if found, ok := n.List(os.Getpid()); !ok || len(found) != 1 || int(found[0].PID) != plugin.Process.Pid {
 		t.Errorf("beside a tenant's socket: %v", found)
@@ -90,7 +90,7 @@ func TestManyDescriptorsAreExaminedLast(t *testing.T) {
 	both := exec.Command("sleep", "1000") // of one plugin
 	both.ExtraFiles = []*os.File{file, second}
 	for _, cmd := range []*exec.Cmd{many, few, both} {
-		harness.Beside(t, cmd)
+		harness.Start(t, cmd)
 	}
 	harness.Check(t, errors.Join(file.Close(), second.Close()))
 	for _, only := range [][]*exec.Cmd{{many, few}, {many}, {both}} {
@@ -134,7 +134,7 @@ func TestAPreinstalledPluginThatWasCutOffIsNotListed(t *testing.T) {
 	runtime, theirs := os.NewFile(uintptr(pair[0]), "runtime"), os.NewFile(uintptr(pair[1]), "plugin")
 	plugin := exec.Command("sleep", "1000")
 	plugin.Env, plugin.ExtraFiles = []string{"NRI_PLUGIN_NAME=napper"}, []*os.File{theirs}
-	harness.Beside(t, plugin)
+	harness.Start(t, plugin)
 	harness.Check(t, theirs.Close())
 	n := NewSearch("nri.sock")
 	n.max = time.Hour

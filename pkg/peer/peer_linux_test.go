@@ -24,7 +24,7 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	other := exec.Command("sleep", "60")
-	harness.Beside(t, other)
+	harness.Start(t, other)
 	for name, socket := range map[string]struct {
 		family int
 		to     unix.Sockaddr

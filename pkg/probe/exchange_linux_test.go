@@ -134,7 +134,7 @@ func actCmd(t *testing.T, act, argument string, attr *syscall.SysProcAttr, env .
 
 func started(t *testing.T, cmd *exec.Cmd) *os.Process {
 	t.Helper()
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	return cmd.Process
 }
 

@@ -172,7 +172,7 @@ func TestAStoppedPluginIsSaidThoughItsExecWasReadLate(t *testing.T) {
 // child's, so it is read at once only after the child's end.
 func TestAStoppedParentIsSaidAfterItsChild(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	bySignal(t, cmd.Process.Pid)
 	pid := uint32(cmd.Process.Pid)
 	parent := kernel.ProcessOf(kernel.Key{Tgid: pid, Start: uint64(harness.Must(procfs.StatOf(int(pid)))(t).Start)})
@@ -203,7 +203,7 @@ func TestAStoppedParentIsSaidAfterItsChild(t *testing.T) {
 // A burst has more processes than are read at once: each waits for its turn, and none for luck.
 func TestManyProcessesAreLookedAtInTurn(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	bySignal(t, cmd.Process.Pid)
 	pid := uint32(cmd.Process.Pid)
 	start := uint64(harness.Must(procfs.StatOf(int(pid)))(t).Start)

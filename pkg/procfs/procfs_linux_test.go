@@ -106,7 +106,7 @@ func TestAHostileName(t *testing.T) {
 	}
 	harness.Check(t, err)
 	cmd := exec.Command(file, "1000")
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	s, err := StatOf(cmd.Process.Pid)
 	if err != nil || s.Name != name || s.Zombie() || s.Parent != os.Getpid() {
 		t.Errorf("%+v, %v", s, err)

@@ -43,7 +43,7 @@ func TestAProcessHasEndedWithItsLastThread(t *testing.T) {
 
 	going := exec.Command("/proc/self/exe")
 	going.Env = append(os.Environ(), "CNISCOPE_TEST_FIRST_THREAD_ENDS=1")
-	harness.Beside(t, going)
+	harness.Start(t, going)
 	for {
 		s := harness.Must(StatOf(going.Process.Pid))(t)
 		if s.Zombie() {

@@ -23,7 +23,7 @@ func TestALockFileOfAnotherPIDNamespaceNamesNobody(t *testing.T) {
 	}
 	apart := exec.Command("sleep", "infinity")
 	apart.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	harness.Beside(t, apart)
+	harness.Start(t, apart)
 	if l := LockFile(apart.Process.Pid, path); l == nil || l.Maker != nil || l.Gone {
 		t.Errorf("of another namespace: %+v", l)
 	}

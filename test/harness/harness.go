@@ -43,6 +43,13 @@ func Must[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
+// Start starts a command, and kills it when the test ends.
+func Start(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	Check(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+}
+
 // Root skips the test unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()

@@ -105,7 +105,7 @@ func (k *kernelSide) Depth(p event.Process) (int, bool) {
 func serverProcess(t *testing.T) event.Actor {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	pid := uint32(cmd.Process.Pid)
 	key, ok := new(kernelSide).Key(pid)
 	if !ok {
@@ -305,7 +305,7 @@ func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 		k := &kernelSide{followed: map[event.Process]int{}, strangers: map[uint32]bool{}}
 		for range maxAgents + 1 {
 			cmd := exec.Command(program7, "60")
-			harness.Beside(t, cmd)
+			harness.Start(t, cmd)
 			k.strangers[uint32(cmd.Process.Pid)] = strangers
 			for Program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // before the exec
 				runtime.Gosched()

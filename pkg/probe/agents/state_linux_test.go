@@ -92,7 +92,7 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
 	is(event.AgentIdle)
 	busy := exec.Command("sh", "-c", "while :; do :; done")
-	harness.Beside(t, busy)
+	harness.Start(t, busy)
 	stranger := key
 	stranger.Pid, stranger.Start = uint32(busy.Process.Pid), key.Start-1e9
 	key, _ = new(kernelSide).Key(stranger.Pid)

@@ -167,7 +167,7 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 		harness.Check(t, unix.Fstat(ends[0], &stat))
 		inodes = append(inodes, stat.Ino)
 	}
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	search := func(mayServe bool) bool {
 		within := search{clock: func() time.Time { return time.Time{} }, pids: func() ([]int, error) { return []int{cmd.Process.Pid}, nil }}
 		within.begin(0)

@@ -26,7 +26,7 @@ func socketOfChild(t *testing.T, more ...*os.File) (pid int, inode uint64) {
 	cmd := exec.Command("sleep", "600")
 	cmd.ExtraFiles = append(cmd.ExtraFiles, more...)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, far)
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	return cmd.Process.Pid, stat.Ino
 }
 

@@ -45,7 +45,7 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	inodes = map[uint64]bool{}
 	harness.Check(t, procfs.Descriptors(cmd.Process.Pid, func(_ int, target string) bool {
 		if inode := procfs.SocketIn(target); inode != 0 {

@@ -51,7 +51,7 @@ func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 	o := observe(t)
 	for range loops {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
-		harness.Beside(t, loop)
+		harness.Start(t, loop)
 	}
 	for range plugins {
 		cmd := exec.Command(file)

@@ -88,7 +88,7 @@ func TestAProgramWithoutGoFunctionsIsNotWatched(t *testing.T) {
 		t.Error("a process that exited is watched")
 	}
 	cmd := exec.Command("sleep", "60")
-	harness.Beside(t, cmd)
+	harness.Start(t, cmd)
 	if w := NewStacks().Watch(cmd.Process.Pid, harness.Must(procfs.OwnNamespace("mnt"))(t)); w != nil {
 		t.Error("a C program is watched")
 	}
