@@ -44,11 +44,11 @@ func (c *Call) link(q *event.Request, data []byte) {
 }
 
 func (c *Call) namespace(of attributes) event.Namespace {
-	switch {
-	case of.value(unix.IFLA_NET_NS_FD) != nil:
-		return c.ByFile(of.number(unix.IFLA_NET_NS_FD))
+	switch { // in rtnl_link_get_net's order
 	case of.value(unix.IFLA_NET_NS_PID) != nil:
 		return c.ByPID(of.number(unix.IFLA_NET_NS_PID))
+	case of.value(unix.IFLA_NET_NS_FD) != nil:
+		return c.ByFile(of.number(unix.IFLA_NET_NS_FD))
 	}
 	return event.Namespace{}
 }

@@ -15,10 +15,12 @@ import (
 )
 
 func socket(family uint16) *Call {
-	nowhere := func(uint32) event.Namespace { return event.Namespace{} }
+	in := func(kind string) func(uint32) event.Namespace {
+		return func(uint32) event.Namespace { return event.Namespace{Label: kind} }
+	}
 	return &Call{
 		Process: "7@0", Start: 100, NetNS: event.Namespace{Key: "50", Label: "5"}, Family: family, Port: 77,
-		Errno: func(n int64) string { return unix.ErrnoName(unix.Errno(-n)) }, ByFile: nowhere, ByPID: nowhere,
+		Errno: func(n int64) string { return unix.ErrnoName(unix.Errno(-n)) }, ByFile: in("a file's"), ByPID: in("a process's"),
 	}
 }
 
@@ -70,6 +72,10 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 		"a name is made harmless": {unix.NETLINK_ROUTE, link(unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
 			ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
 		}), `rtnetlink RTM_NEWLINK: change link, \x1b[2Jx`},
+		"of two namespaces the process's": {unix.NETLINK_ROUTE, link(unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
+			ae.Uint32(unix.IFLA_NET_NS_PID, 7)
+			ae.Uint32(unix.IFLA_NET_NS_FD, 3)
+		}), "rtnetlink RTM_NEWLINK: change link, netns a process's"},
 		"what a message lacks at its end is no error": {unix.NETLINK_ROUTE, link(unix.IfInfomsg{Index: 2}, func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(unix.IFLA_MTU, 1400)
 			ae.String(unix.IFLA_IFNAME, "eth0")
