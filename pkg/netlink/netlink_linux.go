@@ -163,24 +163,18 @@ func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG
 // attributes are those of a message, of which the last may be cut.
 type attributes []byte
 
-func (a attributes) each(f func(kind uint16, value []byte)) {
+// value returns the last one of a kind, as the kernel does, or nil.
+func (a attributes) value(kind uint16) (value []byte) {
 	for len(a) >= unix.NLA_HDRLEN {
 		length := cmp.Or(int(binary.NativeEndian.Uint16(a)), unix.NLA_HDRLEN)
 		if length < unix.NLA_HDRLEN || length > len(a) {
-			return
+			return value
 		}
-		f(binary.NativeEndian.Uint16(a[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a[unix.NLA_HDRLEN:length])
+		if binary.NativeEndian.Uint16(a[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER) == kind {
+			value = a[unix.NLA_HDRLEN:length]
+		}
 		a = a[min(uint64(len(a)), align(uint64(length))):]
 	}
-}
-
-// value returns the last one of a kind, as the kernel does, or nil.
-func (a attributes) value(kind uint16) (value []byte) {
-	a.each(func(k uint16, v []byte) {
-		if k == kind {
-			value = v
-		}
-	})
 	return value
 }
 
