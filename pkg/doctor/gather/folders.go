@@ -94,10 +94,11 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	}
 	slices.Sort(parts)
 	for _, file := range append([]string{filepath.Join(dir, "crio.conf")}, parts...) {
-		text, err := read(file)
-		if errors.Is(err, os.ErrNotExist) {
+		info, err := os.Stat(file)
+		if errors.Is(err, os.ErrNotExist) || err == nil && info.Mode()&os.ModeDevice != 0 { // a link to /dev/null
 			continue
 		}
+		text, err := read(file)
 		if err == nil {
 			err = toml.Unmarshal(text, &conf)
 		}

@@ -54,6 +54,7 @@ func TestCRIOFiles(t *testing.T) {
 	put("crio.conf", crioConf)
 	put("crio.conf.d/20-b.conf", "[crio.network]\nnetwork_dir = \"/b\"\n")
 	put("crio.conf.d/10-a.conf", "[crio.network]\nnetwork_dir = \"/a\"\n")
+	harness.Check(t, os.Symlink("/dev/null", filepath.Join(dir, "crio.conf.d/30-off.conf")))
 	conf, err := crioFiles(dir)
 	if err != nil || conf.Crio.Network.NetworkDir != "/b" || len(conf.Crio.Network.PluginDirs) != 2 {
 		t.Errorf("%+v %v", conf, err)
