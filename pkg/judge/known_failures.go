@@ -473,7 +473,7 @@ var knownFailures = []KnownFailure{
 		"findmnt -t nsfs", "", "", "containernetworking/plugins#69", `failed to open netns "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": unknown FS magic on "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": 1021994`,
 	},
 	{
-		"", `failed to Statfs "?/host/.*: no such file or directory`,
+		"", `failed to Statfs "?/host/\S*/netns/.*: no such file or directory`,
 		"mount the node's /run/netns into the agent's container, at the path that the message names, with " +
 			"mountPropagation HostToContainer, then restart that pod; if it is mounted so, the sandbox had ended before",
 		"findmnt -t nsfs", "", "", "antrea-io/antrea#3", `failed to Statfs ` +

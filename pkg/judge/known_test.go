@@ -240,6 +240,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"p", `ARGS: invalid pair "IgnoreUnknown"`, ""},
 		{"sriov", "failed to move vf 0 to netns: no such device", ""},
 		{"antrea", `failed to Statfs "/proc/12764/ns/net": no such file or directory`, "its process ended"},
+		{"antrea", `failed to Statfs "/host/proc/12764/ns/net": no such file or directory`, "its process ended"},
 		{"sriov", "error bringing interface up in container ns: no such device", ""},
 		{"whereabouts", "open /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig: permission denied", ""},
 		{"calico", "open /etc/cni/net.d/calico-kubeconfig: no such file or directory", "install-cni"},
