@@ -909,7 +909,7 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 	},
 	{
-		"istio-cni", `unable to push CNI event.*\(status code`,
+		"istio-cni", `unable to push CNI event.*(\(status code|error was \d)`,
 		"start ztunnel on this node if the message says no ztunnel connection (kubectl describe pod -A -l app=ztunnel); " +
 			"otherwise read what istio-cni-node logged for the pod: it answered, and failed to redirect the pod's traffic",
 		"crictl ps; kubectl logs -A -l k8s-app=istio-cni-node --prefix", "", "", "istio/istio#53843",

@@ -149,6 +149,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"mesh", "dial tcp 127.0.0.1:50051: connect: connection refused", ""},
 		{"mesh", "dial unix /var/run/cilium/cilium.sock: connect: connection refused", ""},
 		{"istio-cni", "unable to push CNI event (status code 500): no ztunnel connection", "start ztunnel"},
+		{"istio-cni", "unable to push CNI event, error was 500", "start ztunnel"},
 		{"istio-cni", "failed to contact node Istio CNI agent: failed to send event request: context deadline exceeded", ""},
 		// There already, but what?
 		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, "same time"},
