@@ -912,7 +912,7 @@ var knownFailures = []KnownFailure{
 		"istio-cni", `unable to push CNI event.*(\(status code|error was \d)`,
 		"start ztunnel on this node if the message says no ztunnel connection (kubectl describe pod -A -l app=ztunnel); " +
 			"otherwise read what istio-cni-node logged for the pod: it answered, and failed to redirect the pod's traffic",
-		"crictl ps; kubectl logs -A -l k8s-app=istio-cni-node --prefix", "", "", "istio/istio#53843",
+		"crictl ps; crictl logs $(crictl ps -q --name install-cni)", "", "", "istio/istio#53843",
 		"istio-cni cmdAdd failed to contact node " +
 			"Istio CNI agent: unable to push CNI event (status code 500): unable to check that dataplane is healthy",
 	},
