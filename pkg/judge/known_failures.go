@@ -754,8 +754,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `putEndpointId\w* .*\bIP (ipv[46]:\S+|‹[^›]+›) is already in use`,
-		"run cilium-dbg endpoint list in the cilium pod of this node; if the endpoint that has the address has no pod, run " +
-			"cilium-dbg endpoint disconnect ID; start fewer pods at once if endpoints of deleted pods often stay",
+		"run cilium-dbg endpoint list in this node's cilium pod; if the address has a label reserved:, take the node's " +
+			"podCIDR out of the other IPAM's range; if the endpoint's pod is gone, run cilium-dbg endpoint disconnect ID",
 		"cilium-dbg endpoint list", "", "", "cilium/cilium#38313", "unable to create endpoint: [PUT " +
 			"/endpoint/{id}][400] putEndpointIdInvalid IP ipv4:10.17.239.232 is already in use",
 	},
