@@ -886,8 +886,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `has already been used by host with MAC`,
-		"run kubectl get ips.kubeovn.io to find who has the MAC address that the message names: delete that pod, or add " +
-			"the address to excludeIps of the Subnet; upgrade Kube-OVN if there is none",
+		"delete the new pod, so that it gets another address; upgrade Kube-OVN if kubectl get ips.kubeovn.io lists the MAC " +
+			"address that the message names; otherwise add the IP address to excludeIps of the Subnet: another host has it",
 		"kubectl get ips.kubeovn.io", "", "", "kubeovn/kube-ovn#3170", "request ip return 500 configure nic failed IP " +
 			"address 10.24.118.16 has already been used by host with MAC 00:00:00:83:f9:81",
 	},
