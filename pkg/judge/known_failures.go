@@ -526,7 +526,7 @@ var knownFailures = []KnownFailure{
 			`handshake timeout`,
 	},
 	{
-		"", `(Post|Get|Put|Delete) "?http://(dummy|localhost|unix)/[^"]*"?: EOF$`,
+		"", `(Post|Get|Put|Delete) "?http://(dummy|localhost|unix)/[^"]*"?: EOF(: StdinData: |$)`,
 		"read the log of the agent that the plugin asks, of that time (kubectl logs, with --previous if it restarted): it " +
 			"closed the connection without an answer, as it does after a panic or when it ends",
 		"crictl ps -a", "", "", "kubeovn/kube-ovn#6002", `RPC failed; Post "http://dummy/api/v1/add": EOF`,

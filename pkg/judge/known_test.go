@@ -272,6 +272,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "Get https://registry.example.com/v2/: dial tcp 10.1.2.3:443: i/o timeout", ""},
 		{"calico", `Get "https://registry.example.com/v2/": x509: certificate is valid for a, not registry.example.com`, ""},
 		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": EOF`, ""},
+		{"multus-shim", `CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": EOF: StdinData: {"name":"pods"}`, "the agent that the plugin asks"},
 		{"multus", `error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web": context deadline exceeded`, "readyz"},
 		{"dra", `Get "https://registry.example.com/v2/": context deadline exceeded`, ""},
 		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: connect: no route to host", "ip route get"},
