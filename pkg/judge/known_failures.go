@@ -642,7 +642,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `unable to list interfaces: timed out waiting for the condition|results may be incomplete or inconsistent|` +
-			`^([^/]*: )?interrupted system call$`,
+			`^([^/]*(?i:link|interface|route|addr|list|look|find)[^/]*: )?interrupted system call$`,
 		"delete the pod if the kubelet does not retry (kubectl delete pod); start fewer pods at once, and update the " +
 			"plugin: interfaces came and went while it listed them, so the kernel marked each list as interrupted",
 		"ip monitor link", "", "", "cilium/cilium#48718", "unable to find ifindex for interface MAC: unable to list " +

@@ -281,6 +281,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
 		{"loopback", "interrupted system call", "start fewer pods"},
 		{"p", "open /etc/a: interrupted system call", ""},
+		{"p", `failed to find interface name "net1": interrupted system call`, "start fewer pods"},
+		{"p", "failed to acquire lock: interrupted system call", ""},
 		{"ovn-k8s-cni-overlay", "timed out waiting for pod flows for pod: web", "ovn-controller"},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
