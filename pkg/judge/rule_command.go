@@ -239,7 +239,7 @@ const (
 	pause = 100 * time.Millisecond
 )
 
-func isIptables(im *model.Image) bool {
+func ranIPTables(im *model.Image) bool {
 	return im.Run == nil && (isIPTables(im.Name) || strings.HasPrefix(im.Name, "xtables"))
 }
 
@@ -274,7 +274,7 @@ func iptablesRetry(e *evidence) *finding {
 func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	for i := range e.spans {
 		s := &e.spans[i]
-		if !isIptables(s.image) || s.candidate {
+		if !ranIPTables(s.image) || s.candidate {
 			continue
 		}
 		var all time.Duration
@@ -314,7 +314,7 @@ func (e *evidence) iptablesAgain() (locked, refused pauses) {
 		}
 		var failed *model.Image
 		for _, child := range e.spans[i].image.Children {
-			if !isIptables(child) {
+			if !ranIPTables(child) {
 				continue
 			}
 			if failed != nil {
