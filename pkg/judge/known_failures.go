@@ -224,7 +224,7 @@ var knownFailures = []KnownFailure{
 		"ip netns exec NETNS ip address", "", "", "rancher/rancher#6401", `failed to add IP addr to "eth0": file exists`,
 	},
 	{
-		"", `(host side routes .*failed to add route|failed to add (host route|pod rule)).*: file exists`,
+		"", `(host side routes .*failed to add route|failed to add (host route|pod rule)).*\bfile exists`,
 		"delete the node's routes and rules (ip route, ip rule) for addresses whose pod is gone, which fail the next pod " +
 			"that gets the address; then upgrade the CNI, whose DEL left them",
 		"ip route; ip rule", "", "", "aws/amazon-vpc-cni-k8s#344",

@@ -159,6 +159,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"antrea", "listen tcp :10350: bind: address already in use", ""},
 		{"ptp", "failed to add route '0.0.0.0/0 via 10.88.0.1 dev net1': file exists", "out of one of the pod's networks"},
 		{"calico", "error adding host side routes for interface: cali1, error: failed to add route (Dst: 10.64.4.8/32, Scope: link): file exists", "whose pod is gone"},
+		{"calico", "error adding host side routes for interface: cali1, error: failed to add route file exists", "whose pod is gone"},
 		{"aws-cni", "add command: failed to setup network: setupNS: failed to add pod rule: file exists", "whose pod is gone"},
 		{"macvlan", `failed to rename macvlan to "net1": file exists`, ""},
 		// Permission: of a file, of netlink, of IPv6
