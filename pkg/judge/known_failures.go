@@ -988,8 +988,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to set vf \d+ .*: operation not supported`,
-		"take the option that the message names (vlan, link_state) out of the sriov configuration: the device's driver " +
-			"refuses it; replace sriov with ib-sriov if the device is InfiniBand",
+		"replace sriov with ib-sriov if the device is InfiniBand; otherwise take the option that the message names (vlan, " +
+			"link_state) out of the sriov configuration, or, if it is not there, update the device's driver, which refuses it",
 		"ip -d link show PF; dmesg", "", "", "k8snetworkplumbingwg/sriov-cni#208",
 		`SRIOV-CNI failed to configure VF "failed to set vf 2 vlan: operation not supported"`,
 	},
