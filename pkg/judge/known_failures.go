@@ -581,9 +581,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `https://[^"]*/apis?/[^"]*"?: .*certificate( is valid for .*, not |.*because it doesn't contain any IP SANs)`,
-		"add the address that the message names to the API server's certificate (kubeadm init phase certs apiserver " +
-			"--apiserver-cert-extra-sans), if openssl s_client shows that certificate; otherwise another host answers " +
-			"there: fix kube-proxy or the route",
+		"add the address that the message names to the API server's certificate, if openssl s_client shows it (kubeadm " +
+			"keeps an old apiserver.crt: move it away first); otherwise another host answers there: fix kube-proxy or the route",
 		"openssl s_client -connect 10.96.0.1:443 </dev/null", "", "", "k0sproject/k0sctl#469", `Get ` +
 			`"https://10.152.184.1:443/api/v1/nodes/a": x509: certificate is valid for 10.2.0.20, 10.96.0.1, not 10.152.184.1`,
 	},
@@ -819,7 +818,7 @@ var knownFailures = []KnownFailure{
 		"", `(?i)the given pool \(.*\) does not exist`,
 		"add an enabled IPPool of the range that the message names, or correct the range in the pod's annotation " +
 			"cni.projectcalico.org/ipv4pools (ipv6pools), its namespace's, or the CNI configuration (ipv4_pools)",
-		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#4300",
+		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#5674",
 		"the given pool (10.20.0.0/24) does not exist, or is not enabled",
 	},
 	{
