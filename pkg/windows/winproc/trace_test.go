@@ -129,6 +129,15 @@ func TestWhatATraceTells(t *testing.T) {
 			"100 antrea2000  of  in ; 150 antrea2002  of  in ; 200 powershell2004 by antrea-agent; " +
 				"300 powershell2004 exits 0; 900 antrea2000 exits 0; 900 antrea2002 exits 0",
 		},
+		"an interface of a call that outlasts another": {
+			func(n *etwtest.Node) {
+				n.Began(100, 2000, 1000, antreaFile, `C:\opt\cni\bin\antrea.exe`)
+				run(n, 200, 300, 2002, 1000, antreaFile, `C:\opt\cni\bin\antrea.exe`)
+				run(n, 100_000, 100_001, 2004, 1200, shellFile, fmt.Sprintf(of, "db-1-a1b2c3"))
+			},
+			`100 antrea2000  of db-1 in ; 200 antrea2002  of  in ; 300 antrea2002 exits 0; ` +
+				`100000 powershell2004 by antrea-agent for [""]; 100001 powershell2004 exits 0`,
+		},
 		"an interface that may be of an earlier call": {
 			func(n *etwtest.Node) {
 				run(n, 100, 200, 2000, 1000, antreaFile, `C:\opt\cni\bin\antrea.exe`)

@@ -48,7 +48,7 @@ func callOf(l *lived) *call {
 
 // name finds calls' interfaces: those that no other call can have.
 func (t *Trace) name(calls []*call) {
-	seen := map[string]bool{}
+	near, seen := among(calls), map[string]bool{}
 	for _, l := range t.lives {
 		c := callOf(l)
 		for _, name := range interfaces(l) {
@@ -57,7 +57,7 @@ func (t *Trace) name(calls []*call) {
 			}
 			seen[name] = true
 			if l.part == partWork {
-				c = only(calls, l.Time)
+				c = near.only(l.Time)
 			}
 			if c != nil && c.name() == antrea {
 				c.interfaces = append(c.interfaces, name)
@@ -111,20 +111,36 @@ func (l *lived) until(more int64) int64 {
 	return l.ended + more
 }
 
-// only returns the one call that an agent can have worked for.
-func only(calls []*call, at int64) (one *call) {
+type nearby struct {
+	calls []*call // to come, as over
+	over  []int64
+	open  int
+	last  *call // to end
+}
+
+func among(calls []*call) *nearby {
+	n := &nearby{calls: calls}
 	for _, c := range calls {
-		if c.Time <= at && at <= c.until(after) {
-			if one != nil {
-				return nil
-			}
-			one = c
+		n.over = append(n.over, c.until(after))
+	}
+	slices.Sort(n.over)
+	return n
+}
+
+// only returns the one call that an agent can have worked for; at rises.
+func (n *nearby) only(at int64) *call {
+	for ; len(n.calls) > 0 && n.calls[0].Time <= at; n.calls = n.calls[1:] {
+		if n.open++; n.last == nil || n.calls[0].until(0) > n.last.until(0) {
+			n.last = n.calls[0]
 		}
 	}
-	if one != nil && one.until(0) <= at {
+	for ; len(n.over) > 0 && n.over[0] < at; n.over = n.over[1:] {
+		n.open--
+	}
+	if n.open != 1 || n.last.until(0) <= at {
 		return nil
 	}
-	return one
+	return n.last
 }
 
 type moment struct {
