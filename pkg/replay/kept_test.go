@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -84,6 +85,21 @@ func TestOfARecordingSoManyOperationsAreKept(t *testing.T) {
 	}
 	if n-1 != keptOperations || !strings.Contains(err.Error(), "more than 25000 operations") {
 		t.Errorf("%d were kept: %v", n-1, err)
+	}
+}
+
+// Also if --timeout ends while open operations are judged.
+func TestTheFirstReasonOfAnEndCounts(t *testing.T) {
+	reader := harness.Must(open(t.Context(), "../../examples/recordings/three-pods.rec"))(t)
+	defer reader.Close()
+	ctx, end := context.WithCancelCause(t.Context())
+	full := errors.New("more than 25000 operations")
+	err := Each(ctx, reader, settings.Of(config.Default(), "boot", "test"), func(pipeline.Result) error {
+		end(lateError{1})
+		return full
+	})
+	if !isPart(err) || !errors.Is(err, full) {
+		t.Errorf("it ended with %v", err)
 	}
 }
 
