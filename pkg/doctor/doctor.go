@@ -61,16 +61,16 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string, loopbac
 
 const lookWithin = 250 * time.Millisecond
 
-// Needed finds what a failed call needed.
+// Needed examines the object that a failed call needed.
 func Needed(ctx context.Context, o Options, w event.Want) *event.Found {
 	o.Patience = lookWithin
 	return within(ctx, o, func(ctx context.Context, o Options) *event.Found { return gather.Found(ctx, o, w) })
 }
 
-// Want is what InTheWay looks for.
+// Want selects the obstacles for InTheWay.
 type Want = gather.Want
 
-// InTheWay finds what drops packets: of single pods by sandbox, of all pods under "".
+// InTheWay lists obstacles to pods' packets by sandbox, those of all pods under "".
 func InTheWay(ctx context.Context, o Options, w Want) map[string][]event.Obstacle {
 	f := within(ctx, o, func(ctx context.Context, o Options) *fact.Facts { return gather.InTheWay(ctx, o, w) })
 	found := map[string][]event.Obstacle{}

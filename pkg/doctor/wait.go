@@ -89,7 +89,7 @@ func (g Gate) missing(ctx context.Context, o fact.Options) (step string, denied 
 	return step, false
 }
 
-// Missing is what the network lacks now to be ready, except its agents.
+// Missing returns the parts that the network lacks to be ready, except its agents.
 func Missing(ctx context.Context, o fact.Options) (lacks event.Lack, step string) {
 	f := within(ctx, o, gather.Readiness)
 	switch {

@@ -184,7 +184,7 @@ type Container struct {
 	Settings     []Setting // options of Cilium's agent
 }
 
-// String names it and its pod.
+// String names the container and its pod.
 func (c Container) String() string {
 	return Sayf("container %s of pod %s/%s", c.Name, c.Namespace, c.Pod)
 }

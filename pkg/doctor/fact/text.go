@@ -35,7 +35,7 @@ func List(all []string) string {
 	return strings.Join(Each(all, Clean), ", ") + more
 }
 
-// Each returns what say makes of each.
+// Each maps all elements by say.
 func Each[T any](all []T, say func(T) string) (said []string) {
 	for _, one := range all {
 		said = append(said, say(one))

@@ -67,9 +67,9 @@ const or = " or "
 // tablesOfPlugins has nftables' tables by the chains in them.
 var tablesOfPlugins = map[string]string{"hostports": "cni_hostport", "masq_checks": "cni_plugins_masquerade"}
 
-// Want is a look at what drops packets of pods.
+// Want selects obstacles to pods' packets.
 type Want struct {
-	// Node asks for what drops packets of all pods.
+	// Node selects obstacles to all pods.
 	Node bool
 	// Things that ADDs set for Sandboxes may be gone. Held is what was seen of ADDs; libcni's cache says more.
 	Sandboxes []string
@@ -77,7 +77,7 @@ type Want struct {
 	Residents *procfs.Residents
 }
 
-// InTheWay gathers what drops packets of pods.
+// InTheWay gathers obstacles to pods' packets.
 func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 	f := begin(ctx, o)
 	f.Scope.Value.Recent.Held = w.Held
