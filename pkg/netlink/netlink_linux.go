@@ -99,7 +99,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 			q.Name, q.Verb = "CTRL_CMD_GETFAMILY", event.VerbQuery
 		}
 	default:
-		if q.Protocol = others[c.Family]; q.Protocol == "" {
+		if q.Protocol = otherProtocols[c.Family]; q.Protocol == "" {
 			q.Protocol = fmt.Sprintf("netlink %d", c.Family)
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	return q
 }
 
-var others = map[uint16]string{
+var otherProtocols = map[uint16]string{
 	unix.NETLINK_SOCK_DIAG: "sock_diag", unix.NETLINK_XFRM: "xfrm", unix.NETLINK_AUDIT: "audit",
 }
 
@@ -160,10 +160,10 @@ func messages(b []byte) iter.Seq[netlink.Message] {
 
 func align(n uint64) uint64 { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-// attributes are those of a message, of which the last may be cut.
+// attributes are a message's; the last may be cut.
 type attributes []byte
 
-// value returns the last one of a kind, as the kernel does, or nil.
+// value returns the last attribute of a kind, as the kernel does, or nil.
 func (a attributes) value(kind uint16) (value []byte) {
 	for len(a) >= unix.NLA_HDRLEN {
 		length := cmp.Or(int(binary.NativeEndian.Uint16(a)), unix.NLA_HDRLEN)

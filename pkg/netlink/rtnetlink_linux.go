@@ -112,7 +112,7 @@ func route(q *event.Request, data []byte) {
 	q.Table = table(m, rest, unix.RT_TABLE_MAIN)
 }
 
-// table is that of a route or rule, whose attributes of it are equal; empty for the usual one.
+// table returns the table of a route or rule (their attributes are equal); empty for the usual one.
 func table(m unix.RtMsg, rest attributes, usual uint32) string {
 	n := uint32(m.Table)
 	if rest.value(unix.RTA_TABLE) != nil {
