@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-var found = []struct {
+var stateKeys = []struct {
 	state event.AgentState
 	key   func(time.Duration) attribute.KeyValue
 }{
@@ -28,7 +28,7 @@ var found = []struct {
 func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}
 	spent, in := work.Spent(when), work.Channel
-	for _, f := range found {
+	for _, f := range stateKeys {
 		for _, s := range spent {
 			if s.State != f.state {
 				continue
