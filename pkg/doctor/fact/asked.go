@@ -110,7 +110,7 @@ func (s Server) in() string {
 
 type asks struct{ plugin, kind, address, key string }
 
-var known = []asks{
+var defaultAddresses = []asks{
 	// cilium/cilium pkg/defaults: SockPath
 	{"cilium-cni", AsksUnix, "/var/run/cilium/cilium.sock", ""},
 	// antrea-io/antrea pkg/cni: AntreaCNISocketAddr
@@ -178,7 +178,7 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	var conf map[string]any
 	_ = json.Unmarshal(source, &conf)
 	found := places(conf, 0)
-	for _, k := range known {
+	for _, k := range defaultAddresses {
 		if k.plugin != plugin && k.plugin != ipam || off(k, conf) {
 			continue
 		}

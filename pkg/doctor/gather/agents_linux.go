@@ -182,12 +182,12 @@ func unitOf(pid int) string {
 	if pid <= 0 {
 		return ""
 	}
-	return fact.Clean(first(service, procfs.Groups(pid)))
+	return fact.Clean(firstGroup(service, procfs.Groups(pid)))
 }
 
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
-func first(in *regexp.Regexp, text string) string {
+func firstGroup(in *regexp.Regexp, text string) string {
 	if found := in.FindStringSubmatch(text); found != nil {
 		return found[1]
 	}

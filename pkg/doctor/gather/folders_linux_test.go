@@ -80,7 +80,7 @@ func TestAProcessInAContainer(t *testing.T) {
 		"0::/system.slice/antrea.service\n":                                        "",
 		"0::/\n":                                                                   "",
 	} {
-		harness.Equal(t, first(containerID, text), want, text)
+		harness.Equal(t, firstGroup(containerID, text), want, text)
 	}
 }
 
@@ -91,6 +91,6 @@ func TestTheUnitOfACgroup(t *testing.T) {
 		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service\n": "x",
 		"0::/\n": "",
 	} {
-		harness.Equal(t, first(service, text), want, text)
+		harness.Equal(t, firstGroup(service, text), want, text)
 	}
 }

@@ -40,7 +40,7 @@ func connector() string {
 	return ""
 }
 
-var wanted = []fact.Feature{
+var features = []fact.Feature{
 	{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
 	{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
 	{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
@@ -65,7 +65,7 @@ func kernelFeatures(context.Context) (fact.Kernel, error) {
 		return k, nil
 	}
 	k.Functions = fact.Clean(kernel.NoFunctions(spec))
-	for _, f := range wanted {
+	for _, f := range features {
 		_, err := spec.AnyTypesByName("btf_trace_" + f.Name)
 		f.There = err == nil
 		f.Name = "the tracepoint " + f.Name

@@ -102,7 +102,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
 	}
-	p.LastLine, p.Container = lastWords(p.PID), first(containerID, procfs.Groups(p.PID))
+	p.LastLine, p.Container = lastWords(p.PID), firstGroup(containerID, procfs.Groups(p.PID))
 	arguments, _ := memory.Arguments(p.PID)
 	switch p.Name {
 	case "kube-proxy", "kube-controller-manager":
@@ -169,7 +169,7 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 var clusterCIDRs = regexp.MustCompile(`(?m)^clusterCIDR: *["']?([0-9a-fA-F:./,]+)`)
 
 func clusterCIDR(root, file string) (found []fact.Setting) {
-	if value := first(clusterCIDRs, readWithin(root, file, 64<<10)); value != "" {
+	if value := firstGroup(clusterCIDRs, readWithin(root, file, 64<<10)); value != "" {
 		found = append(found, fact.Setting{Key: "cluster-cidr", Value: value, From: "configuration, " + fact.Clean(file)})
 	}
 	return found
