@@ -135,7 +135,7 @@ type unixSocket struct {
 	shown   []byte
 }
 
-// attributesIn has the name first.
+// attributesIn yields types and values, the name first.
 func attributesIn(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= unix.SizeofNlAttr {

@@ -150,7 +150,7 @@ type Gate struct {
 	Talk, misses Demand
 	missed       *ebpf.Map // the tally of misses
 	before       *past
-	// Tried is how long Try lasted, or 0.
+	// Tried is the duration of Try, or 0.
 	Tried time.Duration
 }
 
@@ -211,7 +211,7 @@ func (d *Demand) Follow(now int64, on bool) error {
 	return nil
 }
 
-// Lasted is how long it was attached.
+// Lasted returns the time attached until now.
 func (d *Demand) Lasted(now int64) time.Duration {
 	all := d.total.Load()
 	if since := d.since.Load(); since != 0 {
