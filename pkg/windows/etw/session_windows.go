@@ -78,8 +78,8 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes until ctx ends. If another program stops a session it fails, and the
-// caller opens a new one.
+// Run delivers changes until ctx ends. If another program stops a session, Run fails, and
+// the caller opens a new Session.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
 	for _, l := range s.loggers {

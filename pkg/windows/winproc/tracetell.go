@@ -112,10 +112,10 @@ func (l *lived) until(more int64) int64 {
 }
 
 type nearby struct {
-	calls []*call // to come, as over
-	over  []int64
+	calls []*call // later starts
+	over  []int64 // later ends
 	open  int
-	last  *call // to end
+	last  *call // ends last
 }
 
 func among(calls []*call) *nearby {
@@ -127,7 +127,7 @@ func among(calls []*call) *nearby {
 	return n
 }
 
-// only returns the one call that an agent can have worked for; at rises.
+// only returns the one call that an agent can have worked for; at may not fall.
 func (n *nearby) only(at int64) *call {
 	for ; len(n.calls) > 0 && n.calls[0].Time <= at; n.calls = n.calls[1:] {
 		if n.open++; n.last == nil || n.calls[0].until(0) > n.last.until(0) {

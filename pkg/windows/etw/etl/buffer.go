@@ -48,7 +48,7 @@ type kind struct {
 	parse                     func(b []byte, r *etw.Record) bool
 }
 
-// kinds are by record headers' third byte (TRACE_HEADER_TYPE_* of ntwmi.h). The fourth is 0xc0 (TRACE_HEADER_FLAG,
+// kinds are indexed by a header's third byte (TRACE_HEADER_TYPE_* of ntwmi.h). The fourth is 0xc0 (TRACE_HEADER_FLAG,
 // TRACE_HEADER_EVENT_TRACE), or 0x90 for a WPP message.
 var kinds = [...]kind{
 	1:  {32, 4, 4, system}, // SYSTEM32
