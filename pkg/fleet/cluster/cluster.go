@@ -99,9 +99,8 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 		return nil, fmt.Errorf("%w in any namespace; install chart 0.3.0 or later with reader.enabled=true", ErrNoReaders)
 	}
 	if in := namespaces(found); len(in) > 1 {
-		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, "+
-			"--cniscope-namespace NAMESPACE",
-			strings.Join(in, ", "))
+		return nil, fmt.Errorf("pods in several namespaces have cniscope's label: %s; set --cniscope-namespace to a "+
+			"namespace that you trust", strings.Join(in, ", "))
 	}
 	return found, nil
 }
@@ -162,7 +161,7 @@ func unready(p *corev1.Pod) string {
 			if s.State.Waiting != nil && s.State.Waiting.Reason != "" {
 				why = s.State.Waiting.Reason
 			} else if s.State.Terminated != nil {
-				why = "ended: " + s.State.Terminated.Reason
+				why = "exited: " + s.State.Terminated.Reason
 			}
 			return "its reader does not run: " + text.Clean(why, text.Bound)
 		}

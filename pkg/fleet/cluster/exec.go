@@ -116,7 +116,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 		return nil
 	case errors.As(err, &exit):
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
-		line = cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))
+		line = cmp.Or(line, fmt.Sprintf("its reader exited with %d", exit.Code))
 		if exit.Code >= fleet.Misused && exit.Code < fleet.NotRemembered { // includes former codes
 			line += "; install the same version of the chart and of kubectl cniscope"
 		}
