@@ -55,7 +55,7 @@ func manPages(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, name+".1"), page, 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(filepath.Join(dir, name+".1"), page, 0o644) //nolint:gosec // world-readable
 }
 
 // manPage keeps the lines of examples, which cobra would fill.

@@ -45,14 +45,11 @@ and CAP_PERFMON.`,
 }
 
 func firewallCmd() *cobra.Command {
-	const short = "What cniscope run starts before it drops CAP_NET_ADMIN: it lists the node's chains that drop packets"
-	return internal(node.Firewall, short, firewall.Serve)
+	return internal(node.Firewall, "List the node's chains that drop packets (for cniscope run)", firewall.Serve)
 }
 
 func connectorCmd() *cobra.Command {
-	const short = "What cniscope run starts where BPF programs are refused: it reads the process connector, " +
-		"before others run"
-	return internal(node.Connector, short, subprocess.Serve)
+	return internal(node.Connector, "Read the kernel's process connector (for cniscope run)", subprocess.Serve)
 }
 
 func internal(use, short string, do func() error) *cobra.Command {
