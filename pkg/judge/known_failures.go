@@ -2,8 +2,13 @@ package judge
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-const noMaster = "set master in the CNI configuration to an interface of this node (ip -br link lists them); " +
-	"nodes with other names need a network of their own"
+const (
+	noMaster = "set master in the CNI configuration to an interface of this node (ip -br link lists them); " +
+		"nodes with other names need a network of their own"
+	otherMaster = "take another master: an interface carries macvlan or ipvlan, not both, and neither if it is a port " +
+		"of a bridge, bond or Open vSwitch; then name the bridge or bond as master"
+	itsState = " shows its state, and kubectl logs --previous shows its last lines"
+)
 
 var knownFailures = []KnownFailure{
 	// bridge, ptp, macvlan, ipvlan, vlan, host-device.
@@ -92,12 +97,12 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to create (macvlan|ipvlan): device or resource busy`,
-		"take another master: an interface carries macvlan or ipvlan, not both, and neither if it is a port of a bridge, bond or Open vSwitch; then name the bridge or bond as master",
+		otherMaster,
 		"ip -d link show MASTER; ip -o link show type macvlan; ip -o link show type ipvlan", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", "failed to create macvlan: device or resource busy",
 	},
 	{
 		"macvlan ipvlan", `refused RTM_NEWLINK \(EBUSY\)|^device or resource busy$`,
-		"take another master: an interface carries macvlan or ipvlan, not both, and neither if it is a port of a bridge, bond or Open vSwitch; then name the bridge or bond as master",
+		otherMaster,
 		"ip -d link show MASTER", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", ", because the kernel refused RTM_NEWLINK (EBUSY)",
 	},
 	{
@@ -490,7 +495,7 @@ var knownFailures = []KnownFailure{
 		"ls /lib/modules/$(uname -r)", "", "", "containernetworking/plugins#370", ", because the kernel refused RTM_NEWLINK (EOPNOTSUPP)",
 	},
 
-	// Webhooks and proxies.
+	// Webhooks, proxies, agents, etcd.
 	{
 		"", `failed calling webhook \\?"(?P<WEBHOOK>[^"\\]*)\\?"`,
 		"fix the webhook WEBHOOK, which the API server asks: its pods, Service and caBundle; if its pods wait for " +
@@ -724,13 +729,13 @@ var knownFailures = []KnownFailure{
 	// Cilium, Calico, Antrea, Flannel, OVN-Kubernetes, Kube-OVN, Weave, Istio.
 	{
 		"cilium-cni", `/cilium\.sock.*: (no such file or directory|connection refused)`,
-		"start cilium-agent on this node: kubectl -n kube-system describe pod -l k8s-app=cilium shows its state, and kubectl logs --previous shows its last lines",
+		"start cilium-agent on this node: kubectl -n kube-system describe pod -l k8s-app=cilium" + itsState,
 		"crictl ps -a --name cilium-agent", "", "", "cilium/cilium#9322", `unable to connect to Cilium agent: failed to create cilium agent client after 30.000000 seconds timeout: Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory`,
 	},
 	{
 		"", `deletion queue directory \S+ has too many entries`,
 		"start cilium-agent on this node, which empties the queue when it starts: kubectl -n kube-system describe " +
-			"pod -l k8s-app=cilium shows its state, and kubectl logs --previous shows its last lines",
+			"pod -l k8s-app=cilium" + itsState,
 		"ls /run/cilium/deleteQueue; crictl ps -a --name cilium-agent", "", "", "", "deletion queue directory " +
 			"/var/run/cilium/deleteQueue has too many entries; aborting",
 	},
@@ -828,7 +833,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"antrea", `/antrea/cni\.sock.*: (no such file or directory|connection refused)`,
-		"start antrea-agent on this node: kubectl -n kube-system describe pod -l component=antrea-agent shows its state, and kubectl logs --previous shows its last lines",
+		"start antrea-agent on this node: kubectl -n kube-system describe pod -l component=antrea-agent" + itsState,
 		"crictl ps -a --name antrea-agent", "", "", "antrea-io/antrea#832", `rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing dial unix /var/run/antrea/cni.sock: connect: no such file or directory"`,
 	},
 	{
@@ -873,7 +878,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"ovn-k8s-cni-overlay", `ovn-cni-server\.sock.*: (no such file or directory|connection refused)`,
-		"start ovnkube-node on this node: kubectl describe pod -A -l app=ovnkube-node shows its state, and kubectl logs --previous shows its last lines",
+		"start ovnkube-node on this node: kubectl describe pod -A -l app=ovnkube-node" + itsState,
 		"crictl ps -a --name ovnkube", "", "", "", `failed to send CNI request: Post "http://dummy/": dial unix /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: connect: connection refused`,
 	},
 	{
@@ -899,12 +904,12 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"kube-ovn", `kube-ovn-daemon\.sock.*: (no such file or directory|connection refused)`,
-		"start kube-ovn-cni on this node: kubectl -n kube-system describe pod -l app=kube-ovn-cni shows its state, and kubectl logs --previous shows its last lines",
+		"start kube-ovn-cni on this node: kubectl -n kube-system describe pod -l app=kube-ovn-cni" + itsState,
 		"crictl ps -a --name cni-server", "", "", "kubeovn/kube-ovn#5836", `Post "http://dummy/api/v1/add": dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory`,
 	},
 	{
 		"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused`,
-		"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net shows its state, and kubectl logs --previous shows its last lines",
+		"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net" + itsState,
 		"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 	},
 	{
@@ -917,7 +922,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"istio-cni", `failed to (contact node Istio CNI agent|send event request): .*(no such file or directory|connection refused)`,
-		"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node shows its state, and kubectl logs --previous shows its last lines",
+		"start istio-cni-node on this node: kubectl describe pod -A -l k8s-app=istio-cni-node" + itsState,
 		"crictl ps -a --name install-cni", "", "", "", "istio-cni cmdAdd failed to contact node Istio CNI agent: failed " +
 			`to send event request: Post "http://localhost/cmdadd": dial unix /var/run/istio-cni/pluginevent.sock: ` +
 			"connect: connection refused",
@@ -930,10 +935,10 @@ var knownFailures = []KnownFailure{
 		"error getting k8s client: stat /etc/cni/net.d/multus.d/multus.kubeconfig: no such file or directory",
 	},
 
-	// Plugins that delegate.
+	// Multus, SR-IOV.
 	{
 		"multus multus-shim", `/multus\.sock.*: (no such file or directory|connection refused)`,
-		"start the Multus daemon on this node: kubectl -n kube-system describe pod -l name=multus shows its state, and kubectl logs --previous shows its last lines",
+		"start the Multus daemon on this node: kubectl -n kube-system describe pod -l name=multus" + itsState,
 		"crictl ps -a --name multus", "", "", "k8snetworkplumbingwg/multus-cni#1165", `CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`,
 	},
 	{
@@ -1048,7 +1053,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"azure-vnet azure-ipam", `http request failed: .*connection refused`,
-		"start azure-cns on this node: kubectl -n kube-system describe pod -l k8s-app=azure-cns shows its state, and kubectl logs --previous shows its last lines",
+		"start azure-cns on this node: kubectl -n kube-system describe pod -l k8s-app=azure-cns" + itsState,
 		"crictl ps -a --name cns-container", "", "", "", `http request failed: Post "http://localhost:10090/network/requestipconfigs": dial tcp 127.0.0.1:10090: connect: connection refused`,
 	},
 	{
