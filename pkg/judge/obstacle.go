@@ -78,48 +78,6 @@ func Accept(c *event.Chain) string {
 	return fmt.Sprintf("nft chain %s %s %s '{policy accept;}'", c.Family, c.Table, c.Name)
 }
 
-// Unstartable returns a program's fault as a clause, and its fix unless that is a new copy.
-func Unstartable(p event.Program) (says, remedy string) {
-	static := fmt.Sprintf("or replace %s with a statically linked build", p.File)
-	switch p.Fault {
-	case event.FaultAbsent:
-		if p.File != "" {
-			return fmt.Sprintf("%s is a broken link to %s", p.File, p.Needs),
-				fmt.Sprintf("run ln -sf with the path of the installed plugin and %s, or reinstall the package that "+
-					"made this link", text.Shell(p.File))
-		}
-		return "it is not in " + p.Has, ""
-	case event.FaultName:
-		return "its name is a path", ""
-	case event.FaultUnreadable:
-		return fmt.Sprintf("%s: %s", p.File, p.Has), ""
-	case event.FaultMode:
-		return fmt.Sprintf("%s is not executable (mode %s)", p.File, p.Has), "chmod 755 " + text.Shell(p.File)
-	case event.FaultEmpty:
-		return p.File + " is empty; its copy may be incomplete", ""
-	case event.FaultMount:
-		return fmt.Sprintf("%s is on a file system that is mounted noexec (%s)", p.File, p.Has),
-			"mount -o remount,exec " + text.Shell(p.Has)
-	case event.FaultArchitecture:
-		return fmt.Sprintf("%s is built for %s, this node is %s", p.File, p.Needs, p.Has),
-			fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
-	case event.FaultInterpreter:
-		if strings.HasSuffix(p.Needs, `\r"`) {
-			return p.File + " is a script whose first line ends in a carriage return, as on Windows",
-				`sed -i 's/\r$//' ` + text.Shell(p.File)
-		}
-		return fmt.Sprintf("%s needs the interpreter %s, which does not exist", p.File, p.Needs),
-			fmt.Sprintf("install the package that has %s, %s", p.Needs, static)
-	case event.FaultLibrary:
-		return fmt.Sprintf("%s needs the library %s, which no library directory has", p.File, p.Needs),
-			fmt.Sprintf("install the package that has %s (ldd %s lists all), %s", p.Needs, text.Shell(p.File), static)
-	case event.FaultVersion:
-		return fmt.Sprintf("%s needs %s, which %s does not have", p.File, p.Needs, p.Has),
-			fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
-	}
-	return p.File + " is neither a program nor a script", ""
-}
-
 // places are for drops without a reason. by precedes "dropped".
 type dropKind struct {
 	cause           LateCause
