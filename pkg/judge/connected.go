@@ -29,7 +29,7 @@ const (
 	LateProgram     LateCause = "program"
 	LateChecksum    LateCause = "checksum"
 	LateHairpin     LateCause = "hairpin"
-	LateNoNeighbour LateCause = "arp"
+	LateNoNeighbor  LateCause = "arp"
 	LateNoRoute     LateCause = "no_route"
 	LateUnreachable LateCause = "unreachable" // according to ICMP
 	LateUnanswered  LateCause = "unanswered"  // a SYN was repeated
@@ -120,7 +120,7 @@ func onlyOf(c model.Connected, o *event.Obstacle) bool {
 }
 
 var obstacleCauses = map[event.ObstacleKind]LateCause{
-	event.ObstacleSwitch: LateForwarding, event.ObstacleTable: LateTable, event.ObstacleProxy: LateNoNeighbour,
+	event.ObstacleSwitch: LateForwarding, event.ObstacleTable: LateTable, event.ObstacleProxy: LateNoNeighbor,
 	event.ObstacleNeighbor: LateNeighbor, event.ObstacleReused: LateNeighbor,
 	event.ObstacleRoute: LateGone, event.ObstacleFilter: LateGone, event.ObstacleGone: LateGone,
 }
@@ -134,8 +134,8 @@ func tries(t *event.Tries, explained bool) (cause LateCause, all []string) {
 			}
 		}
 	}
-	add(LateNoNeighbour, len(t.Silent) > 0, "%s did not answer ARP", strings.Join(t.Silent, ", "))
-	add(LateNoNeighbour, t.Unresolved > 0 && len(t.Silent) == 0,
+	add(LateNoNeighbor, len(t.Silent) > 0, "%s did not answer ARP", strings.Join(t.Silent, ", "))
+	add(LateNoNeighbor, t.Unresolved > 0 && len(t.Silent) == 0,
 		"no neighbor, such as the gateway, answered ARP for %s", packets(t.Unresolved))
 	add(LateNoRoute, t.Unroutable > 0, "the pod had no route for %d packets", t.Unroutable)
 	add(LateUnreachable, t.Unreached > 0,

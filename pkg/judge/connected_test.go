@@ -24,19 +24,19 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		says      string
 		remedy    string
 	}{
-		"a neighbour that is silent": {
+		"a neighbor that is silent": {
 			event.Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}},
 			[]event.Obstacle{off},
-			LateNoNeighbour, "10.22.0.9 did not answer ARP; the kernel repeated a SYN 1 times", "",
+			LateNoNeighbor, "10.22.0.9 did not answer ARP; the kernel repeated a SYN 1 times", "",
 		},
-		"its own kernel said so":                      {event.Tries{Opened: 1, Failed: 1, Unresolved: 1}, []event.Obstacle{off, policy(0)}, LateNoNeighbour, "no neighbor, such as the gateway, answered ARP for 1 packet", ""},
+		"its own kernel said so":                      {event.Tries{Opened: 1, Failed: 1, Unresolved: 1}, []event.Obstacle{off, policy(0)}, LateNoNeighbor, "no neighbor, such as the gateway, answered ARP for 1 packet", ""},
 		"its own kernel said so, and a table is full": {event.Tries{Unresolved: 1}, []event.Obstacle{full}, LateTable, "the kernel's table of connection tracking is full", "sysctl -w"},
 		"proxy ARP is off": {
 			event.Tries{Unresolved: 2},
 			[]event.Obstacle{{Kind: event.ObstacleProxy, Name: "it is 0", Option: "net/ipv4/conf/v0/proxy_arp"}},
-			LateNoNeighbour, "it is 0; no neighbor, such as the gateway, answered ARP for 2 packets", "sysctl -w net/ipv4/conf/v0/proxy_arp=1",
+			LateNoNeighbor, "it is 0; no neighbor, such as the gateway, answered ARP for 2 packets", "sysctl -w net/ipv4/conf/v0/proxy_arp=1",
 		},
-		"proxy ARP without a route": {event.Tries{}, []event.Obstacle{{Kind: event.ObstacleProxy, Name: "no route"}}, LateNoNeighbour, "no route", "ip route add default"},
+		"proxy ARP without a route": {event.Tries{}, []event.Obstacle{{Kind: event.ObstacleProxy, Name: "no route"}}, LateNoNeighbor, "no route", "ip route add default"},
 		"the address of an earlier pod": {
 			event.Tries{},
 			[]event.Obstacle{{Kind: event.ObstacleReused, Name: "it has another", Option: "10.22.0.5 dev cni0"}},

@@ -89,7 +89,7 @@ type dropKind struct {
 }
 
 func (k *dropKind) is(d event.Drop) bool {
-	if k.cause == LateNoNeighbour {
+	if k.cause == LateNoNeighbor {
 		return d.Unresolved()
 	}
 	if d.Reason == "" || d.Reason == unspecified {
@@ -122,7 +122,7 @@ var dropKinds = []dropKind{
 		remedy: allow + "iptables-legacy-save and nft list ruleset; conntrack -S counts drops of connection tracking",
 	},
 	{
-		cause: LateNoNeighbour, by: "no neighbor on DEVICE answered, so the kernel",
+		cause: LateNoNeighbor, by: "no neighbor on DEVICE answered, so the kernel",
 	},
 	{
 		cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
@@ -190,7 +190,7 @@ func (k *dropKind) fits(o event.Obstacle) bool {
 		if o.Name == "connection tracking" {
 			return k.cause == LateFilter && k.may(ofConntrack)
 		}
-		return k.cause == LateTable || k.cause == LateNoNeighbour
+		return k.cause == LateTable || k.cause == LateNoNeighbor
 	case event.ObstacleSwitch:
 		return k.cause == LateForwarding
 	}
@@ -231,7 +231,7 @@ func (k *dropKind) place(d event.Drop) {
 		named := strings.NewReplacer("a program or filter", of+"program "+name, "an XDP program", of+"XDP program "+name)
 		k.by = named.Replace(k.by)
 		k.remedy = fmt.Sprintf("read the log of the agent that loaded it; bpftool prog show id %d has the time", d.ProgramID)
-	case k.cause == LateNoNeighbour && d.Guarded:
+	case k.cause == LateNoNeighbor && d.Guarded:
 		k.vague, k.by = true, "no neighbor on DEVICE answered, or a BPF program on the way took its packets, so the kernel"
 	case k.cause != LateFilter:
 	case len(d.Chains) > 0:
@@ -282,10 +282,10 @@ func dropped(c model.Connected) (main *dropKind, clauses []string) {
 		}
 		asked = asked || d.Neighbor
 		switch {
-		case k == nil, asks && k.cause == LateNoNeighbour: // its consequence
+		case k == nil, asks && k.cause == LateNoNeighbor: // its consequence
 		case main == nil:
 			k.remedy = strings.ReplaceAll(k.remedy, "DEVICE", text.Shell(d.Device))
-			k.vague = k.vague || asked && k.cause == LateNoNeighbour
+			k.vague = k.vague || asked && k.cause == LateNoNeighbor
 			main, asks = k, d.Neighbor
 		case k.cause != main.cause:
 			main.vague = true

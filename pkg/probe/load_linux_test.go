@@ -58,7 +58,7 @@ func attachAct(source string) error {
 		return errors.Join(errors.New("it observes"), o.close())
 	}
 	if _, is := errors.AsType[*UnsupportedError](err); !is {
-		return fmt.Errorf("not to be recognised as a refusal: %w", err)
+		return fmt.Errorf("not to be recognized as a refusal: %w", err)
 	}
 	fmt.Print(err)
 	return nil

@@ -81,8 +81,8 @@ func tables() (all []fact.Table, err error) {
 		read               func(file string) (int, error)
 	}{
 		{"connection tracking", "netfilter/nf_conntrack_max", sysctls + "netfilter/nf_conntrack_count", number},
-		{"neighbors (IPv4)", "ipv4/neigh/default/gc_thresh3", "/proc/net/stat/arp_cache", neighbourEntries},
-		{"neighbors (IPv6)", "ipv6/neigh/default/gc_thresh3", "/proc/net/stat/ndisc_cache", neighbourEntries},
+		{"neighbors (IPv4)", "ipv4/neigh/default/gc_thresh3", "/proc/net/stat/arp_cache", neighborEntries},
+		{"neighbors (IPv6)", "ipv6/neigh/default/gc_thresh3", "/proc/net/stat/ndisc_cache", neighborEntries},
 	} {
 		table := fact.Table{Name: t.name, Option: "net." + strings.ReplaceAll(t.option, "/", ".")}
 		table.Limit, err = number(sysctls + t.option)
@@ -107,8 +107,8 @@ func number(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// neighbourEntries reads the first column, equal in each CPU's line.
-func neighbourEntries(file string) (int, error) {
+// neighborEntries reads the first column, equal in each CPU's line.
+func neighborEntries(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err

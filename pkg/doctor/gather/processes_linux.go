@@ -38,7 +38,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("cannot read all of %d processes in time: %w", len(pids), ctx.Err())
 		}
-		p, ok := recognise(pid, memory, names, binDirs)
+		p, ok := recognize(pid, memory, names, binDirs)
 		if !ok {
 			continue
 		}
@@ -60,7 +60,7 @@ func blind() error {
 	return nil
 }
 
-func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
+func recognize(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
 	p := fact.Process{PID: pid}
 	if file, err := procfs.Executable(pid); err == nil {
 		p.File, p.Name = fact.Clean(file), fact.Clean(filepath.Base(file))

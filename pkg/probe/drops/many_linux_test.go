@@ -179,7 +179,7 @@ func (m *many) kinds() []kind {
 		{name: "iptables-nft DROP", at: "iptables-nft -A FORWARD -p tcp --dport 80 -j DROP; ip6tables-nft -A FORWARD -p tcp --dport 80 -j DROP", until: "nft flush ruleset", cause: judge.LateFilter, says: "nftables chain FORWARD of table ip"},
 		{name: "iptables-legacy DROP", at: legacy("-A FORWARD -p tcp --dport 80 -j DROP"), until: legacy("-F FORWARD"), cause: judge.LateFilter, says: "tables-legacy chain FORWARD of table filter dropped"},
 		{name: "policy DROP", at: legacy("-P FORWARD DROP"), until: legacy("-P FORWARD ACCEPT"), cause: judge.LateFilter, says: "tables-legacy chain FORWARD of table filter dropped"},
-		{name: "neighbor missing", host: "77", cause: judge.LateNoNeighbour, says: "no neighbor on out answered"},
+		{name: "neighbor missing", host: "77", cause: judge.LateNoNeighbor, says: "no neighbor on out answered"},
 		{
 			name: "rp_filter", only4: true, cause: judge.LateRPFilter, says: "the reverse path filter of pod",
 			at:    "sysctl -qw net.ipv4.conf.all.rp_filter=1\n" + each("ip route del 10.99.%[1]d.0/24 dev pod%[1]d; ip route add 10.99.%[1]d.0/24 dev out"),
