@@ -184,7 +184,7 @@ var knownFailures = []KnownFailure{
 		"grep -r subnet /etc/cni/net.d", "", "", "", "failed to allocate all requested IPs: 10.88.0.77",
 	},
 	{
-		"", `error dialing DHCP daemon`,
+		"", `error dialing DHCP daemon: .*(no such file or directory|connection refused)`,
 		"start the DHCP daemon on this node as a service (/opt/cni/bin/dhcp daemon); before that, run rm -f /run/cni/dhcp.sock if no daemon runs",
 		"pgrep -a dhcp; ls -l /run/cni/dhcp.sock", "", "", "k8snetworkplumbingwg/multus-cni#1031", "error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: connection refused",
 	},
@@ -456,6 +456,13 @@ var knownFailures = []KnownFailure{
 			"unexpected end of JSON input",
 	},
 	{
+		"", `Network Attachment Selection Annotation JSON format|failed to unmarshal Spec\.Config`,
+		"fix the JSON of spec.config of the NetworkAttachmentDefinition if the message says Spec.Config; otherwise that of " +
+			"the pod's annotation k8s.v1.cni.cncf.io/networks",
+		"kubectl get network-attachment-definitions -A -o yaml", "", "", "kubevirt/macvtap-cni#57", "GetCNIConfig: err in " +
+			`getCNIConfigFromSpec: failed to unmarshal Spec.Config: invalid character '"' after object key:value pair`,
+	},
+	{
 		"", `(parsing|parse|load|unmarshal|decod)\w* \S*(netconf|conf|config|configuration)\b.*(invalid ` +
 			`character|unexpected end of JSON input)`,
 		"run jq . FILE, which names the line, and fix the JSON of the CNI configuration",
@@ -474,7 +481,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `unknown FS magic on`,
-		"mount /run/netns into the agent's container with mountPropagation HostToContainer, then restart that pod, which sees an empty file in place of the namespace",
+		"mount the path's directory with mountPropagation HostToContainer into the agent's container, and restart it, if an " +
+			"agent reports this; otherwise delete the pod if findmnt -t nsfs lacks the path: the namespace was unmounted",
 		"findmnt -t nsfs", "", "", "containernetworking/plugins#69", `failed to open netns "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": unknown FS magic on "/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": 1021994`,
 	},
 	{
@@ -853,9 +861,8 @@ var knownFailures = []KnownFailure{
 		"cat /run/flannel/subnet.env", "", "", "", "/run/flannel/subnet.env is missing FLANNEL_NETWORK, FLANNEL_SUBNET, FLANNEL_MTU, FLANNEL_IPMASQ",
 	},
 	{
-		"", `db\.sock: database connection failed|openvswitch/db\.sock.*(no such file or directory|connection refused)`,
-		"start ovsdb-server on this node: systemctl restart openvswitch (openvswitch-switch on Debian), or the " +
-			"pod that runs it",
+		"", `/db\.sock\b.*((?i:no such file or directory)|[Cc]onnection refused)`,
+		"start ovsdb-server on this node: systemctl start ovsdb-server, or the pod that runs it",
 		"systemctl status openvswitch; crictl ps -a --name ovs", "", "", "",
 		"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (No such file or directory)",
 	},
@@ -868,7 +875,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `timed out waiting for (OVS port binding|pod flows)`,
-		"restart ovn-controller on this node, which binds the port: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
+		"read what ovn-controller logged on this node: it binds the port and writes its flows, or says why not; if it " +
+			"hangs, restart it: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
 		"ovs-vsctl show; crictl ps --name ovn-controller", "", "", "ovn-kubernetes/ovn-kubernetes#3115", "CNI request failed with status 400: '[shop/web-7f9c6-x2b4n b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34] failed to configure pod interface: timed out waiting for OVS port binding (ovn-installed)'",
 	},
 	{
@@ -947,12 +955,12 @@ var knownFailures = []KnownFailure{
 		"kubectl auth whoami --kubeconfig /etc/cni/net.d/multus.d/multus.kubeconfig", event.FoundToken, "/etc/cni/net.d/multus.d/multus.kubeconfig", "k8snetworkplumbingwg/multus-cni#852", "Multus: [shop/web-7f9c6-x2b4n]: error getting pod: Unauthorized",
 	},
 	{
-		"", `(?i)readinessindicatorfile|default network is ready\? still waiting`,
+		"", `(?i)waiting for readinessindicatorfile|default network is ready\? still waiting`,
 		"start the cluster's default network on this node, whose agent writes the file that Multus waits for; correct readinessindicatorfile in Multus' configuration if its name changed",
 		"grep -r readinessindicatorfile /etc/cni/net.d; ls /etc/cni/net.d", "", "", "k8snetworkplumbingwg/multus-cni#633", "PollImmediate error waiting for ReadinessIndicatorFile: timed out waiting for the condition",
 	},
 	{
-		"", `No networks found in `,
+		"", `(?i)err in getCNIConfigFromFile: no network(s found| available in the name .+) in `,
 		"put a CNI configuration of the name that the NetworkAttachmentDefinition has into the directory that the " +
 			"message names, or write it into the definition (spec.config): without that Multus reads it there",
 		"ls -l /etc/cni/multus/net.d; kubectl get network-attachment-definitions -A", "", "",
@@ -966,7 +974,7 @@ var knownFailures = []KnownFailure{
 			"network-attachment-definition () in namespace (shop): resource name may not be empty",
 	},
 	{
-		"", `cannot find a network-attachment-definition`,
+		"", `cannot find a network-attachment-definition .*: .*not found`,
 		"add the NetworkAttachmentDefinition to the pod's namespace, or write NAMESPACE/NAME in its annotation k8s.v1.cni.cncf.io/networks",
 		"kubectl get network-attachment-definitions -A", "", "", "", "GetNetworkDelegates: failed getting the delegate: getKubernetesDelegate: cannot find a network-attachment-definition (macvlan-conf) in namespace (shop): not found",
 	},
@@ -1022,9 +1030,10 @@ var knownFailures = []KnownFailure{
 		"kubectl get node NODE -o yaml", "", "", "k8snetworkplumbingwg/sriov-network-device-plugin#258", "SRIOV-CNI failed to load netconf: LoadConf(): VF pci addr is required",
 	},
 	{
-		"", `failed to get VF information.*no such file or directory`,
-		"set the selectors of the SR-IOV device plugin to virtual functions: this device is none; for a whole or virtio device replace sriov with host-device",
-		"ls -l /sys/bus/pci/devices", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
+		"", `failed to get VF information.*/(?P<PCI>[^/ ]+|‹[^›]+›)/physfn/net: no such file or directory`,
+		"replace sriov with host-device, or select other devices in the SR-IOV device plugin, if PCI has no physfn: it is no " +
+			"virtual function; otherwise give its physical function an interface in the node's namespace",
+		"ls -d /sys/bus/pci/devices/*/physfn", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 	},
 
 	// Clouds.

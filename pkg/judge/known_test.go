@@ -193,6 +193,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// Refused values and names
 		{"bridge", "write /proc/sys/net/ipv4/conf/cni0/forwarding: invalid argument", ""},
 		{"vlan", "failed to create vlan: numerical result out of range", ""},
+		{"sriov", `failed to get VF information: "open /sys/class/net/ens1/device/sriov_numvfs: no such file or directory"`, ""},
 		// iptables' exit code 4
 		{"portmap", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock", "minSyncPeriod"},
 		{"portmap", "running [/usr/sbin/iptables -t nat -A X --wait]: exit status 4: iptables v1.8.9 (nf_tables):  RULE_APPEND failed (Invalid argument): rule in chain X", ""},
@@ -247,6 +248,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"whereabouts", "open /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig: permission denied", ""},
 		{"calico", "open /etc/cni/net.d/calico-kubeconfig: no such file or directory", "install-cni"},
 		{"kube-ovn", "request ip return 500 configure nic failed no address for eth0", ""},
+		{"kube-ovn", "ovn-nbctl: unix:/var/run/ovn/ovnnb_db.sock: database connection failed (No such file or directory)", ""},
+		{"kube-ovn", "ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (Protocol error)", ""},
+		{"dhcp", "error dialing DHCP daemon: error calling DHCP.Release: lease not found: a/mynet/net1", ""},
 		{"loopback", "open /proc/sys/net/ipv4/conf/lo/rp_filter: no such file or directory", ""},
 		// JSON of another type: of the configuration, of an answer
 		{"tuning", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string", "option sysctl"},
@@ -293,6 +297,12 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "fork/exec /opt/cni/bin/portmap: text file busy", ""},
 		{"contiv", "Unauthorized", ""},
 		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): not found", "add the NetworkAttachmentDefinition"},
+		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): Unauthorized", ""},
+		{"multus", "err in GetCNIConfigFromFile: no network available in the name a in cni dir /a", "into the definition"},
+		{"kubelet", "Unable to update cni config: No networks found in /etc/cni/net.d", ""},
+		{"multus-shim", `CNI request failed: 'no': StdinData: {"readinessindicatorfile":"/host/etc/cni/net.d/10-a.conflist"}`, ""},
+		{"multus", "pod Network Attachment Selection Annotation JSON format: json: cannot unmarshal string into Go struct field " +
+			"NetworkSelectionElement.ips of type []string", "the pod's annotation"},
 		{"router", "failed to add rule table 500: no such file or directory", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
