@@ -116,7 +116,7 @@ var knownFailures = []KnownFailure{
 		"modinfo 8021q", event.FoundModule, "8021q", "", "failed to create vlan: operation not supported",
 	},
 	{
-		"", `failed to create macvlan: cannot assign requested address`,
+		"", `failed to (create macvlan|set "[^"]+" address to .+): cannot assign requested address`,
 		"give the pod a unicast MAC address: its first octet is even (02:00:00:00:00:01), and it is not all zeros",
 		"kubectl get pod POD -o yaml", "", "", "k8snetworkplumbingwg/multus-cni#1378", "failed to create macvlan: cannot assign requested address",
 	},
@@ -136,8 +136,8 @@ var knownFailures = []KnownFailure{
 		"ip route show default", "", "", "", "no default route interface found",
 	},
 	{
-		"", `invalid VLAN ID`,
-		"set the VLAN ID in the CNI configuration (vlan of bridge, vlanId of vlan) to a number from 1 to 4094",
+		"", `invalid VLAN ID|vlan id \d+ invalid`,
+		"set the VLAN ID in the CNI configuration (vlan of bridge and sriov, vlanId of vlan) to a number from 1 to 4094",
 		"grep -riE 'vlan' /etc/cni/net.d", "", "", "", "invalid VLAN ID 5000 (must be between 0 and 4094)",
 	},
 	{
@@ -521,7 +521,7 @@ var knownFailures = []KnownFailure{
 			`resource Pod was blocked due to the following policies`,
 	},
 	{
-		"", `proxyconnect tcp: `,
+		"", `proxyconnect tcp: |https://([^" ]|‹[^›]+›)*"?: (Forbidden|Service Unavailable|Bad Gateway|Gateway Timeout)\b`,
 		"take HTTPS_PROXY out of the container runtime's environment (systemctl show -p Environment containerd), " +
 			"or add the address that the message names first to NO_PROXY: the plugin asked the proxy",
 		"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",
@@ -874,13 +874,13 @@ var knownFailures = []KnownFailure{
 			"add-port br-int veth1a2b3c4d: signal: alarm clock",
 	},
 	{
-		"", `timed out waiting for (OVS port binding|pod flows)`,
+		"", `timed out waiting for (OVS port binding|OVS flows|pod flows)`,
 		"read what ovn-controller logged on this node: it binds the port and writes its flows, or says why not; if it " +
 			"hangs, restart it: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
 		"ovs-vsctl show; crictl ps --name ovn-controller", "", "", "ovn-kubernetes/ovn-kubernetes#3115", "CNI request failed with status 400: '[shop/web-7f9c6-x2b4n b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34] failed to configure pod interface: timed out waiting for OVS port binding (ovn-installed)'",
 	},
 	{
-		"", `failed to get pod annotation: timed out waiting for annotations`,
+		"", `failed to get pod annotation: timed out waiting for (annotations|the condition)`,
 		"fix ovnkube-controller (ovnkube-master before 4.14), which writes k8s.ovn.org/pod-networks: kubectl logs of its pod shows why it does not",
 		"kubectl get pod POD -o yaml", "", "", "", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded",
 	},
@@ -890,7 +890,7 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name ovnkube", "", "", "", `failed to send CNI request: Post "http://dummy/": dial unix /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: connect: connection refused`,
 	},
 	{
-		"", `no packets received from gateway|with gateway \S+ is not ready for interface`,
+		"", `no packets received from gateway|gateway check of .* canceled|with gateway (\S+|‹[^›]+›) is not ready for interface`,
 		"have the subnet's gateway, which the message names, answer ARP and ping (tcpdump -ni any arp or icmp " +
 			"shows whether it does); if it never answers them, set disableGatewayCheck: true in the Subnet",
 		"kubectl get subnets.kubeovn.io", "", "", "kubeovn/kube-ovn#5728",
@@ -1013,7 +1013,7 @@ var knownFailures = []KnownFailure{
 		`infiniBand SRI-OV CNI failed to configure VF "VF ib4 GUID is not valid"`,
 	},
 	{
-		"", `failed to move .* to netns: "?file exists`,
+		"", `failed to move (.* to netns: "?|link )file exists`,
 		"give the device another name on the node (systemd.link, udev): the pod has an interface of that name",
 		"ip -br link; ip netns exec NETNS ip -br link", "", "", "k8snetworkplumbingwg/sriov-network-device-plugin#8",
 		"failed to set up pod interface \"net1\" from the device \"enp216s0f2\": failed to move vf 0 to netns: file exists",

@@ -193,6 +193,12 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// Refused values and names
 		{"bridge", "write /proc/sys/net/ipv4/conf/cni0/forwarding: invalid argument", ""},
 		{"vlan", "failed to create vlan: numerical result out of range", ""},
+		{"sriov", "LoadConf(): vlan id 5000 invalid: value must be in the range 0-4094", "1 to 4094"},
+		{"sriov", "LoadConf(): vlan QoS PCP 9 invalid: value must be in the range 0-7", ""},
+		{"tuning", `failed to set "net1" address to "e7:d1:44:8d:65:b0": cannot assign requested address`, "unicast"},
+		{"sriov", "failed to set netlink MAC address to e7:d1:44:8d:65:b0: cannot assign requested address", ""},
+		{"host-device", "failed to move link file exists", "another name on the node"},
+		{"host-device", `failed to move link failed to rename device "eth1" to "net1": file exists`, ""},
 		{"sriov", `failed to get VF information: "open /sys/class/net/ens1/device/sriov_numvfs: no such file or directory"`, ""},
 		// iptables' exit code 4
 		{"portmap", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock", "minSyncPeriod"},
@@ -248,6 +254,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"whereabouts", "open /etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig: permission denied", ""},
 		{"calico", "open /etc/cni/net.d/calico-kubeconfig: no such file or directory", "install-cni"},
 		{"kube-ovn", "request ip return 500 configure nic failed no address for eth0", ""},
+		{"kube-ovn", "network 10.1.2.3/24 with gateway 10.1.2.1 is not ready for interface eth0", "disableGatewayCheck"},
 		{"kube-ovn", "ovn-nbctl: unix:/var/run/ovn/ovnnb_db.sock: database connection failed (No such file or directory)", ""},
 		{"kube-ovn", "ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (Protocol error)", ""},
 		{"dhcp", "error dialing DHCP daemon: error calling DHCP.Release: lease not found: a/mynet/net1", ""},
@@ -291,6 +298,10 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"ovn-k8s-cni-overlay", "timed out waiting for pod flows for pod: web", "ovn-controller"},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
+		{"ovn-k8s-cni-overlay", "error while waiting on flows for pod: timed out waiting for OVS flows", "ovn-controller logged"},
+		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for the condition", "ovnkube-controller"},
+		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Forbidden`, "NO_PROXY"},
+		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Moved`, ""},
 		// Alike in their last words
 		{"host-local", "invalid CIDR address: 10.1.0.1", ""},
 		{"portmap", `running [iptables -t nat -A X -j MASQUERADE --random-fully]: exit status 2: iptables v1.8.7: unknown option "--random-fully"`, ""},
