@@ -116,6 +116,12 @@ var knownFailures = []KnownFailure{
 		"modinfo 8021q", event.FoundModule, "8021q", "", "failed to create vlan: operation not supported",
 	},
 	{
+		"", `failed to create vlan: file exists`,
+		"replace vlan with macvlan or ipvlan on the node's own VLAN interface (master eth1.200): the kernel makes one " +
+			"interface per master and vlanId, which the node or another pod has",
+		"ip -d -o link show type vlan", "", "", "containernetworking/plugins#243", "failed to create vlan: file exists",
+	},
+	{
 		"", `failed to (create macvlan|set "[^"]+" address to .+): cannot assign requested address`,
 		"give the pod a unicast MAC address: its first octet is even (02:00:00:00:00:01), and it is not all zeros",
 		"kubectl get pod POD -o yaml", "", "", "k8snetworkplumbingwg/multus-cni#1378", "failed to create macvlan: cannot assign requested address",
@@ -435,6 +441,11 @@ var knownFailures = []KnownFailure{
 		"set IgnoreUnknown=1 in CNI_ARGS, in the runtime or plugin that called this plugin (container runtimes do)",
 		"ls /etc/cni/net.d", "", "", "cni-genie/CNI-Genie#93",
 		`ARGS: unknown args ["K8S_POD_NAMESPACE=shop" "K8S_POD_NAME=web"]`,
+	},
+	{
+		"", `invalid version "": the version is empty`,
+		"set cniVersion in the CNI configuration, which lacks it: the runtime's CNI library then fails each DEL",
+		"grep -rL cniVersion /etc/cni/net.d", "", "", "kubernetes/website#34204", `invalid version "": the version is empty`,
 	},
 	{
 		"", `incompatible CNI versions`,
@@ -977,6 +988,13 @@ var knownFailures = []KnownFailure{
 		"", `cannot find a network-attachment-definition .*: .*not found`,
 		"add the NetworkAttachmentDefinition to the pod's namespace, or write NAMESPACE/NAME in its annotation k8s.v1.cni.cncf.io/networks",
 		"kubectl get network-attachment-definitions -A", "", "", "", "GetNetworkDelegates: failed getting the delegate: getKubernetesDelegate: cannot find a network-attachment-definition (macvlan-conf) in namespace (shop): not found",
+	},
+	{
+		"", `expected pod .*but got .* from Kube API`,
+		"do nothing if the pod was deleted and created again under its name: the call was for the old one; upgrade Multus " +
+			"if it is a static pod, whose UID this release does not expect",
+		"kubectl get pod POD -o yaml", "", "", "k8snetworkplumbingwg/multus-cni#773", "Multus: [shop/web-7f9c6-x2b4n]: " +
+			`expected pod UID "70a2d08f8ad8cd5dfc51ad71fefd1e78" but got "d59103af-b6f6-4e90-84ba-d91112074703" from Kube API`,
 	},
 	{
 		"", `namespace isolation enabled, annotation violates permission`,

@@ -93,7 +93,7 @@ func TestDamagedFilesOfAnADDAreListed(t *testing.T) {
 func TestKnownFailuresLeaveWhole(t *testing.T) {
 	foreign := regexp.MustCompile(
 		`[0-9a-f]{64}|0xc[0-9a-f]{9}|cni-[0-9a-f-]{36}|CNI-DN-1|\[\^.*\$\]|webhook|\?timeout=\w+|: ` +
-			`1021994$|pluginevent|VF ib4|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark`)
+			`1021994$|pluginevent|VF ib4|30\.000000|"kernel\.shmmax"|ffffff00|set-xmark|Kube API`)
 	for _, k := range KnownFailures() {
 		if said := redacted(t, k.Example)["configuration known"]; strings.Contains(said, "‹") && !foreign.MatchString(k.Example) &&
 			!strings.Contains(k.Example, "the kernel refused") {
@@ -314,6 +314,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus-shim", `CNI request failed: 'no': StdinData: {"readinessindicatorfile":"/host/etc/cni/net.d/10-a.conflist"}`, ""},
 		{"multus", "pod Network Attachment Selection Annotation JSON format: json: cannot unmarshal string into Go struct field " +
 			"NetworkSelectionElement.ips of type []string", "the pod's annotation"},
+		{"multus", `expected pod "web", but the cache has none`, ""},
+		{"containerd", `invalid version "1": too few parts`, ""},
 		{"router", "failed to add rule table 500: no such file or directory", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
