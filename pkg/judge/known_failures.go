@@ -885,7 +885,7 @@ var knownFailures = []KnownFailure{
 			"add-port br-int veth1a2b3c4d: signal: alarm clock",
 	},
 	{
-		"", `timed out waiting for (OVS port binding|OVS flows|pod flows)`,
+		"", `timed out (while )?waiting for (OVS port binding|OVS flows|pod flows)`,
 		"read what ovn-controller logged on this node: it binds the port and writes its flows, or says why not; if it " +
 			"hangs, restart it: kubectl delete pod -A -l app=ovnkube-node --field-selector spec.nodeName=NODE",
 		"ovs-vsctl show; crictl ps --name ovn-controller", "", "", "ovn-kubernetes/ovn-kubernetes#3115", "CNI request failed with status 400: '[shop/web-7f9c6-x2b4n b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34] failed to configure pod interface: timed out waiting for OVS port binding (ovn-installed)'",

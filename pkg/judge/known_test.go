@@ -298,6 +298,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"ovn-k8s-cni-overlay", "timed out waiting for pod flows for pod: web", "ovn-controller"},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
+		{"ovn-k8s-cni-overlay", "timed out while waiting for OVS port binding", "ovn-controller logged"},
 		{"ovn-k8s-cni-overlay", "error while waiting on flows for pod: timed out waiting for OVS flows", "ovn-controller logged"},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for the condition", "ovnkube-controller"},
 		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Forbidden`, "NO_PROXY"},
@@ -315,7 +316,6 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus", "pod Network Attachment Selection Annotation JSON format: json: cannot unmarshal string into Go struct field " +
 			"NetworkSelectionElement.ips of type []string", "the pod's annotation"},
 		{"multus", `expected pod "web", but the cache has none`, ""},
-		{"containerd", `invalid version "1": too few parts`, ""},
 		{"router", "failed to add rule table 500: no such file or directory", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
