@@ -229,8 +229,8 @@ func deadActor(e *evidence) *finding {
 			Cause:  CausePeer,
 			Says:   fmt.Sprintf("plugin %s waited for %s (not running), through %s", most.plugin, found.Name, command),
 			Report: "openshift/origin#19531",
-			Remedy: fmt.Sprintf("start %s (systemctl restart openvswitch-switch or openvswitch, or delete its pod), "+
-				"and give %s --timeout, which has no limit by default", found.Name, command),
+			Remedy: fmt.Sprintf("start %[1]s (systemctl start %[1]s, or delete its pod), "+
+				"and give %[2]s --timeout, which has no limit by default", found.Name, command),
 		}, time: time.Duration(most.end - most.start), kind: Agents, shared: most.candidate, agent: most.served, heldUp: true,
 		known: true,
 	}
