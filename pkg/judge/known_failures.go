@@ -10,6 +10,9 @@ const (
 	itsState = " shows its state, and kubectl logs --previous shows its last lines"
 )
 
+// askedServer lacks its path if its address has brackets (Calico) and is redacted.
+const askedServer = `https://([^"]*/apis?/[^"]*|\[‹[^›]+›\]:‹[^›]+›)"?: `
+
 var knownFailures = []KnownFailure{
 	// bridge, ptp, macvlan, ipvlan, vlan, host-device.
 	{
@@ -541,7 +544,7 @@ var knownFailures = []KnownFailure{
 			`dial tcp 10.1.2.3:3128: connect: connection refused`,
 	},
 	{
-		"", `https://[^"]*/(apis?/|version|openapi)[^"]*"?: .*TLS handshake timeout`,
+		"", `https://([^"]*/(apis?/|version|openapi)[^"]*|\[‹[^›]+›\]:‹[^›]+›)"?: .*TLS handshake timeout`,
 		"add the API server's address to NO_PROXY if the container runtime has HTTPS_PROXY set (systemctl show -p " +
 			"Environment containerd); otherwise run kubectl get --raw '/readyz?verbose' and fix what fails there",
 		"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",
@@ -573,7 +576,7 @@ var knownFailures = []KnownFailure{
 
 	// API servers.
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: dial tcp .*: connect: (no route to host|network is unreachable)`,
+		"", askedServer + `dial tcp .*: connect: (no route to host|network is unreachable)`,
 		"add the route that ip route get shows to be missing, or have the API server's node accept the port: a " +
 			"firewall that rejects (firewalld, nft list ruleset) says no route to host, too",
 		"ip route get 10.96.0.1; nft list ruleset", "", "", "",
@@ -581,12 +584,12 @@ var knownFailures = []KnownFailure{
 			`connect: no route to host`,
 	},
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: dial tcp .*: (connect: connection refused|i/o timeout)`,
+		"", askedServer + `dial tcp .*: (connect: connection refused|i/o timeout)`,
 		"start the API server again; for a Service address, start kube-proxy or its replacement on this node",
 		"kubectl get --raw /readyz; crictl ps --name kube-proxy", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": dial tcp 10.96.0.1:443: connect: connection refused`,
 	},
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: (context deadline exceeded|net/http: request canceled)`,
+		"", askedServer + `(context deadline exceeded|net/http: request canceled)`,
 		"run kubectl get --raw '/readyz?verbose' on this node and fix what fails; if nothing fails, measure packet loss between this node and the API server (ping)",
 		"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
 	},
@@ -599,19 +602,19 @@ var knownFailures = []KnownFailure{
 			"return a response in the time allotted, but may still be processing the request (get namespaces shop)",
 	},
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: .*certificate signed by unknown authority`,
+		"", askedServer + `.*certificate signed by unknown authority`,
 		"restart the CNI's pod on this node, so that it writes its kubeconfig in /etc/cni/net.d again with the CA of this cluster",
 		"ls -l /etc/cni/net.d", "", "", "", `error getting ClusterInformation: Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default": x509: certificate signed by unknown authority`,
 	},
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: .*certificate( is valid for .*, not |.*because it doesn't contain any IP SANs)`,
+		"", askedServer + `.*certificate( is valid for .*, not |.*because it doesn't contain any IP SANs)`,
 		"add the address that the message names to the API server's certificate, if openssl s_client shows it (kubeadm " +
 			"keeps an old apiserver.crt: move it away first); otherwise another host answers there: fix kube-proxy or the route",
 		"openssl s_client -connect 10.96.0.1:443 </dev/null", "", "", "k0sproject/k0sctl#469", `Get ` +
 			`"https://10.152.184.1:443/api/v1/nodes/a": x509: certificate is valid for 10.2.0.20, 10.96.0.1, not 10.152.184.1`,
 	},
 	{
-		"", `https://[^"]*/apis?/[^"]*"?: .*certificate has expired or is not yet valid`,
+		"", askedServer + `.*certificate has expired or is not yet valid`,
 		"set the node's clock if timedatectl shows a wrong time; otherwise renew the API server's certificates (kubeadm certs renew all, on each control plane node)",
 		"timedatectl; kubeadm certs check-expiration", "", "", "", `Get "https://10.96.0.1:443/api/v1/nodes/worker-1": x509: certificate has expired or is not yet valid: current time 2024-01-02T15:04:05Z is after 2023-12-31T00:00:00Z`,
 	},

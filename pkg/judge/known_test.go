@@ -281,6 +281,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"host-local", "remove /var/lib/cni/networks/pods/10.88.0.9: device or resource busy", ""},
 		// No answer: of the API server, of another
 		{"calico", "Get https://10.233.0.1:443/api/v1/namespaces/shop: dial tcp 10.233.0.1:443: i/o timeout", "API server"},
+		{"calico", `Get "https://[10.96.0.1]:443/apis/crd.projectcalico.org/v1/ippools": dial tcp 10.96.0.1:443: i/o timeout`, "API server"},
+		{"calico", `Get "https://[10.96.0.1]:443/api/v1/namespaces/shop": net/http: TLS handshake timeout`, "NO_PROXY"},
+		{"calico", `Get "https://[10.1.2.3]/v2/": dial tcp 10.1.2.3:443: i/o timeout`, ""},
 		{"calico", "Get https://registry.example.com/v2/: dial tcp 10.1.2.3:443: i/o timeout", ""},
 		{"calico", `Get "https://registry.example.com/v2/": x509: certificate is valid for a, not registry.example.com`, ""},
 		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": EOF`, ""},
