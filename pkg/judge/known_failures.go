@@ -489,6 +489,12 @@ var knownFailures = []KnownFailure{
 		"grep -r OPTION /etc/cni/net.d", "", "", "tigera/operator#3088", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string",
 	},
 	{
+		"", `failed to find plugin "(?P<PLUGIN>flannel|calico|calico-ipam|cilium-cni|antrea|aws-cni|weave-net|terway)" in path`,
+		"start this CNI's agent on the node, which installs PLUGIN; if it installs it in another directory than those that the " +
+			"message names, correct its host directory or the runtime's CNI bin directory",
+		"ls -l /opt/cni/bin", "", "", "cilium/cilium#11497", `failed to find plugin "cilium-cni" in path [/home/kubernetes/bin]`,
+	},
+	{
 		"", `failed to find plugin "(?P<PLUGIN>[^"]+)" in path`,
 		"put PLUGIN into the CNI bin directory that the message names, executable; the reference plugins are in cni-plugins-linux-ARCH.tgz of containernetworking/plugins",
 		"ls -l /opt/cni/bin", "", "", "k8snetworkplumbingwg/multus-cni#1413", `plugin type="macvlan" failed (add): failed to find plugin "macvlan" in path [/opt/cni/bin]`,
@@ -791,7 +797,7 @@ var knownFailures = []KnownFailure{
 		"crictl ps --name cilium-agent", "", "", "cilium/cilium#5028", "unable to create endpoint: [PUT /endpoint/{id}][500] putEndpointIdFailed endpoint 45570 did not synchronously regenerate after timeout",
 	},
 	{
-		"calico calico-ipam", `connection is unauthorized`,
+		"calico calico-ipam", `connection is unauthorized|\bUnauthorized$`,
 		"restart calico-node on this node, which renews the token in /etc/cni/net.d/calico-kubeconfig (kubectl delete pod -A -l k8s-app=calico-node --field-selector spec.nodeName=NODE), with CALICO_MANAGE_CNI=true",
 		"kubectl auth whoami --kubeconfig /etc/cni/net.d/calico-kubeconfig", event.FoundToken, "/etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
 	},

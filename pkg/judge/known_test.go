@@ -229,6 +229,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"mesh", "adding link: operation not supported", ""},
 		// Unauthorized, forbidden
 		{"calico", "error getting ClusterInformation: connection is unauthorized: Unauthorized", "calico-kubeconfig"},
+		{"calico", "Unauthorized", "calico-kubeconfig"},
+		{"multus", `plugin type="calico" failed (add): Unauthorized`, "calico-kubeconfig"},
 		{"multus", "Multus: [shop/web]: error getting pod: Unauthorized", "multus.d"},
 		{"istio-cni", "error retrieving pod: Unauthorized", "istio-cni-node"},
 		{"whereabouts", "error at storage engine: Unauthorized", "app=whereabouts"},
@@ -311,6 +313,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"portmap", `running [iptables -t nat -A X -j MASQUERADE --random-fully]: exit status 2: iptables v1.8.7: unknown option "--random-fully"`, ""},
 		{"calico", "fork/exec /opt/cni/bin/portmap: text file busy", ""},
 		{"contiv", "Unauthorized", ""},
+		{"calico", "Unauthorized: the pool is reserved", ""},
+		{"multus", `plugin type="flannel" failed (add): failed to find plugin "flannel" in path [/opt/cni/bin]`, "installs flannel"},
+		{"multus", `plugin type="flannel" failed (add): failed to find plugin "bridge" in path [/opt/cni/bin]`, "put bridge into"},
 		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): not found", "add the NetworkAttachmentDefinition"},
 		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): Unauthorized", ""},
 		{"multus", "err in GetCNIConfigFromFile: no network available in the name a in cni dir /a", "into the definition"},
