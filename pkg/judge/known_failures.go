@@ -451,7 +451,7 @@ var knownFailures = []KnownFailure{
 		"grep -rL cniVersion /etc/cni/net.d", "", "", "kubernetes/website#34204", `invalid version "": the version is empty`,
 	},
 	{
-		"", `incompatible CNI versions`,
+		"", `incompatible CNI versions|unsupported CNI result version`,
 		"upgrade the plugin in /opt/cni/bin, or set cniVersion of the CNI configuration to a version that the plugin supports",
 		"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 	},
@@ -775,7 +775,7 @@ var knownFailures = []KnownFailure{
 			"failed to acquire lock: context deadline exceeded",
 	},
 	{
-		"", `Cilium API client timeout exceeded`,
+		"", `(?i)Cilium API client timeout exceeded|create cilium agent client after .*timeout|/cilium\.sock/.*: context deadline exceeded`,
 		"run kubectl -n kube-system exec POD -- cilium-dbg status --verbose for the agent of this node; if the agent does not answer, delete its pod, which the DaemonSet then creates again",
 		"crictl ps --name cilium-agent", "", "", "cilium/cilium#32399", "unable to create endpoint: Cilium API client timeout exceeded",
 	},
@@ -936,7 +936,7 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name cni-server", "", "", "kubeovn/kube-ovn#5836", `Post "http://dummy/api/v1/add": dial unix /run/openvswitch/kube-ovn-daemon.sock: connect: no such file or directory`,
 	},
 	{
-		"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused`,
+		"weave-net weave-ipam", `unable to \w+ IP address: .*connection refused|did you launch weave\?`,
 		"start weave on this node: kubectl -n kube-system describe pod -l name=weave-net" + itsState,
 		"crictl ps -a --name weave", "", "", "weaveworks/weave#3998", `unable to allocate IP address: Post "http://127.0.0.1:6784/ip/713ed7fc025a5dac1ebd36fb05fe22c1201539d5c734f5373cf512f7d22369ff": dial tcp 127.0.0.1:6784: connect: connection refused`,
 	},

@@ -143,6 +143,13 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// Refused, but the caller is unknown.
 		{"cilium-cni", `Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, "cilium-agent"},
 		{"antrea", `rpc error: dial unix /var/run/antrea/cni.sock: connect: connection refused`, "antrea-agent"},
+		{"cilium-cni", `Failed to create cilium agent client after 30.000000 seconds timeout: %!s(<nil>)`, "cilium-dbg status"},
+		{"cilium-cni", "Put http:///var/run/cilium/cilium.sock/v1beta/endpoint/cilium-local:0: context deadline exceeded", "cilium-dbg status"},
+		{"cilium-cni", `Get "https://a/version": context deadline exceeded`, ""},
+		{"weave-net", `bridge "weave" not present; did you launch weave?`, "start weave"},
+		{"weave-net", `Bridge "weave" has no IP addresses`, ""},
+		{"multus", `error adding container to network "aws-cni": unsupported CNI result version "1.0.0"`, "cniVersion"},
+		{"bridge", `invalid version "a": bad`, ""},
 		{"multus-shim", `Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`, "Multus daemon"},
 		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": dial tcp 10.96.0.1:443: connect: connection refused`, "API server"},
 		{"calico", "client: etcd cluster is unavailable or misconfigured; error #0: dial tcp 10.1.2.3:2379: connect: connection refused", ""},
