@@ -173,6 +173,12 @@ var knownFailures = []KnownFailure{
 		"kubectl get node NODE -o jsonpath='{.spec.podCIDRs}'", "", "", "k0sproject/k0s#6939", "no IP ranges specified",
 	},
 	{
+		"calico", `(?i)no podCidr for node`,
+		"give the node a podCIDR (--allocate-node-cidrs and --cluster-cidr of kube-controller-manager), which Calico's CNI " +
+			"configuration asks for (usePodCidr)",
+		"kubectl get node NODE -o jsonpath='{.spec.podCIDRs}'", "", "", "projectcalico/calico#2418", "no podCidr for node worker-1",
+	},
+	{
 		"", `no IP addresses available in range set`,
 		"run cniscope doctor: its check leaked-leases prints the command that frees stale leases; if no lease is stale, give the network a range larger than the kubelet's maxPods",
 		"ls /var/lib/cni/networks/NETWORK; crictl pods -q", event.FoundLeases, "", "k3s-io/k3s#4682", "failed to allocate for range 0: no IP addresses available in range set: 10.42.2.1-10.42.2.254",
@@ -785,6 +791,12 @@ var knownFailures = []KnownFailure{
 		"ip route; cilium-dbg status --all-addresses", "", "", "cilium/cilium#9793", "unable to allocate IP via local cilium agent: [POST /ipam][502] postIpamFailure range is full",
 	},
 	{
+		"", `postIpam\w*Failure.*(No more IPs available|CIDR ranges are exhausted|once Cilium Operator allocates more IPs)`,
+		"run kubectl get ciliumnode NODE -o yaml: if its pool has free addresses, delete the cilium pod of this node; otherwise " +
+			"read the log of cilium-operator, which gives the node addresses, and enlarge the subnet or pool, or lower maxPods",
+		"kubectl get ciliumnodes", "", "", "cilium/cilium#42369", `[POST /ipam][502] postIpamFailure "No more IPs available"`,
+	},
+	{
 		"", `putEndpointId\w* .*\bIP (ipv[46]:\S+|‹[^›]+›) is already in use`,
 		"run cilium-dbg endpoint list in this node's cilium pod; if the address has a label reserved:, take the node's " +
 			"podCIDR out of the other IPAM's range; if the endpoint's pod is gone, run cilium-dbg endpoint disconnect ID",
@@ -863,6 +875,12 @@ var knownFailures = []KnownFailure{
 		"antrea", `/antrea/cni\.sock.*: (no such file or directory|connection refused)`,
 		"start antrea-agent on this node: kubectl -n kube-system describe pod -l component=antrea-agent" + itsState,
 		"crictl ps -a --name antrea-agent", "", "", "antrea-io/antrea#832", `rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing dial unix /var/run/antrea/cni.sock: connect: no such file or directory"`,
+	},
+	{
+		"", `failed to get of_port of OVS port .*timed out`,
+		"run kubectl -n kube-system logs POD -c antrea-ovs for this node's antrea-agent pod: its ovs-vswitchd gave the port no " +
+			"number in time; if it hangs, delete that pod",
+		"kubectl -n kube-system get pods -l component=antrea-agent -o wide", "", "", "antrea-io/antrea#1022", `failed to get of_port of OVS port web-1d1224: timed out: "wait" timed out after 5002 ms`,
 	},
 	{
 		"antrea", `does not support key prevResult`,
@@ -1081,6 +1099,17 @@ var knownFailures = []KnownFailure{
 			"over 2s",
 		"crictl ps -a --name aws-eks-nodeagent", "", "", "aws/aws-network-policy-agent#585",
 		"add cmd: failed to setup network policy",
+	},
+	{
+		"terway", `error dial to terway|/eni\.socket.*(no such file or directory|connection refused)`,
+		"start terway on this node: kubectl -n kube-system describe pod -l app=terway-eniip" + itsState,
+		"crictl ps -a --name terway", "", "", "", "error dial to terway /var/run/eni/eni.socket, terway pod may staring, context deadline exceeded",
+	},
+	{
+		"", `postIpamIpFailure.*all IP addresses used`,
+		"add addresses to the SpiderIPPool that the message names (spec.ips), or to the SpiderSubnet that made that pool; kubectl get spiderippool shows how many each has",
+		"kubectl get spiderippool; kubectl get spiderendpoint -A", "", "", "spidernet-io/spiderpool#1034",
+		"[POST /ipam/ip][500] postIpamIpFailure  failed to allocate any IPv4 IP address to eth0 from IPPools [pool-v4]: all IP addresses used out",
 	},
 	{
 		"azure-vnet azure-vnet-ipam", `timed out locking store|Store is locked`,

@@ -139,6 +139,10 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"aws-cni", "add cmd: failed to assign an IP address to container", "ENABLE_PREFIX_DELEGATION"},
 		{"calico", "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks and strict affinity enabled", "IPPool"},
 		{"coil", "no IP addresses available", ""},
+		{"cilium-cni", `[POST /ipam][502] postIpamFailure "all CIDR ranges are exhausted"`, "ciliumnode"},
+		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool not (yet) available`, ""},
+		{"terway", "error alloc ip: rpc error: code = Unknown desc = pod shop/web resource processing", ""},
+		{"macvlan", "spiderpool IP allocation error: [POST /ipam/ip][500] postIpamIpFailure nic net1 do not match the current IP", ""},
 		{"host-device", "failed to assign an IP address to container", ""},
 		// Refused, but the caller is unknown.
 		{"cilium-cni", `Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, "cilium-agent"},
@@ -146,6 +150,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"cilium-cni", `Failed to create cilium agent client after 30.000000 seconds timeout: %!s(<nil>)`, "cilium-dbg status"},
 		{"cilium-cni", "Put http:///var/run/cilium/cilium.sock/v1beta/endpoint/cilium-local:0: context deadline exceeded", "cilium-dbg status"},
 		{"cilium-cni", `Get "https://a/version": context deadline exceeded`, ""},
+		{"antrea", "failed to get of_port of OVS port web-1d1224: no such port", ""},
 		{"weave-net", `bridge "weave" not present; did you launch weave?`, "start weave"},
 		{"weave-net", `Bridge "weave" has no IP addresses`, ""},
 		{"multus", `error adding container to network "aws-cni": unsupported CNI result version "1.0.0"`, "cniVersion"},
@@ -317,6 +322,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Moved`, ""},
 		// Alike in their last words
 		{"host-local", "invalid CIDR address: 10.1.0.1", ""},
+		{"calico", "no podCidr given", ""},
 		{"portmap", `running [iptables -t nat -A X -j MASQUERADE --random-fully]: exit status 2: iptables v1.8.7: unknown option "--random-fully"`, ""},
 		{"calico", "fork/exec /opt/cni/bin/portmap: text file busy", ""},
 		{"contiv", "Unauthorized", ""},
