@@ -856,7 +856,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `Dst: (?P<ADDRESS>[^/ ]+|‹[^›]+›)/?.*already exists for an interface other than`,
-		"run ip route show ADDRESS to find the interface; if its pod is gone, run ip link delete INTERFACE; otherwise restart calico-node on this node",
+		"run ip route show ADDRESS to find the cali interface; if its pod is gone, run ip link delete INTERFACE; otherwise IPAM gave that pod's address again (calicoctl ipam check --show-problem-ips): delete the new pod, so that it gets another",
 		"ip route show; calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#8180", "error adding host side routes for interface: calid29a1cadef5, error: route (Ifindex: 131, Dst: 172.25.136.1/32, Scope: link) already exists for an interface other than 'calid29a1cadef5'",
 	},
 	{
