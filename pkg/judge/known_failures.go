@@ -878,8 +878,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to get of_port of OVS port .*timed out`,
-		"run kubectl -n kube-system logs POD -c antrea-ovs for this node's antrea-agent pod: its ovs-vswitchd gave the port no " +
-			"number in time; if it hangs, delete that pod",
+		"read /var/log/antrea/openvswitch/ovs-vswitchd.log on this node: ovs-vswitchd gave the port no number in time; delete its " +
+			"antrea-agent pod, which cuts off the node's pods, only if kubectl -n kube-system exec POD -c antrea-ovs -- " +
+			"ovs-appctl version hangs",
 		"kubectl -n kube-system get pods -l component=antrea-agent -o wide", "", "", "antrea-io/antrea#1022", `failed to get of_port of OVS port web-1d1224: timed out: "wait" timed out after 5002 ms`,
 	},
 	{
