@@ -496,8 +496,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to find plugin "(?P<PLUGIN>flannel|calico|calico-ipam|cilium-cni|antrea|aws-cni|weave-net|terway)" in path`,
-		"start this CNI's agent on the node, which installs PLUGIN; if it installs it in another directory than those that the " +
-			"message names, correct its host directory or the runtime's CNI bin directory",
+		"start this CNI's agent on the node (restart it if it runs), which installs PLUGIN; if it installs it in another directory than " +
+			"those that the message names, correct its host directory or the runtime's CNI bin directory",
 		"ls -l /opt/cni/bin", "", "", "cilium/cilium#11497", `failed to find plugin "cilium-cni" in path [/home/kubernetes/bin]`,
 	},
 	{

@@ -327,7 +327,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "fork/exec /opt/cni/bin/portmap: text file busy", ""},
 		{"contiv", "Unauthorized", ""},
 		{"calico", "Unauthorized: the pool is reserved", ""},
-		{"multus", `plugin type="flannel" failed (add): failed to find plugin "flannel" in path [/opt/cni/bin]`, "installs flannel"},
+		{"multus", `plugin type="flannel" failed (add): failed to find plugin "flannel" in path [/opt/cni/bin]`, "restart it if it runs), which installs flannel"},
 		{"multus", `plugin type="flannel" failed (add): failed to find plugin "bridge" in path [/opt/cni/bin]`, "put bridge into"},
 		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): not found", "add the NetworkAttachmentDefinition"},
 		{"multus", "cannot find a network-attachment-definition (a) in namespace (shop): Unauthorized", ""},
