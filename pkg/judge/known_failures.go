@@ -792,8 +792,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `postIpam\w*Failure.*(No more IPs available|CIDR ranges are exhausted|once Cilium Operator allocates more IPs)`,
-		"run kubectl get ciliumnode NODE -o yaml: if its pool has free addresses, delete the cilium pod of this node; otherwise " +
-			"read the log of cilium-operator, which gives the node addresses, and enlarge the subnet or pool, or lower maxPods",
+		"run kubectl get ciliumnode NODE -o yaml: if its pool keeps free addresses and ADDs fail, delete this node's cilium pod; " +
+			"otherwise read cilium-operator's log, which gives the node addresses, and enlarge the subnet or pool, or lower maxPods",
 		"kubectl get ciliumnodes", "", "", "cilium/cilium#42369", `[POST /ipam][502] postIpamFailure "No more IPs available"`,
 	},
 	{
