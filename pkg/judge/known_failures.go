@@ -1103,7 +1103,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"terway", `error dial to terway|/eni\.socket.*(no such file or directory|connection refused)`,
-		"start terway on this node: kubectl -n kube-system describe pod -l app=terway-eniip" + itsState,
+		"start terway on this node: kubectl -n kube-system describe pod -l 'app in (terway,terway-eniip)'" + itsState,
 		"crictl ps -a --name terway", "", "", "", "error dial to terway /var/run/eni/eni.socket, terway pod may staring, context deadline exceeded",
 	},
 	{
