@@ -931,7 +931,7 @@ var knownFailures = []KnownFailure{
 	{
 		"", `no packets received from gateway|gateway check of .* canceled|with gateway (\S+|‹[^›]+›) is not ready for interface`,
 		"have the subnet's gateway, which the message names, answer ARP and ping (tcpdump -ni any arp or icmp " +
-			"shows whether it does); if it never answers them, set disableGatewayCheck: true in the Subnet",
+			"shows whether it does), unless the pod was deleted first; if it never answers them, set disableGatewayCheck: true in the Subnet",
 		"kubectl get subnets.kubeovn.io", "", "", "kubeovn/kube-ovn#5728",
 		"request ip return 500 configure nic failed no packets received from gateway 172.17.17.1",
 	},
