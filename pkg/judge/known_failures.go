@@ -891,7 +891,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `/subnet\.env: no such file or directory`,
-		"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, and kubectl logs shows why it exited, such as a node without podCIDR; if another CNI replaced it, move its file out of /etc/cni/net.d",
+		"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, and kubectl logs shows why it exited, such as a node without podCIDR; if another CNI replaced Flannel, move Flannel's file out of /etc/cni/net.d",
 		"crictl ps -a --name kube-flannel; ls -l /run/flannel", "", "", "flannel-io/flannel#2253", "loadFlannelSubnetEnv failed: open /run/flannel/subnet.env: no such file or directory",
 	},
 	{
