@@ -901,7 +901,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `/db\.sock\b.*((?i:no such file or directory)|[Cc]onnection refused)`,
-		"start ovsdb-server on this node: systemctl start ovsdb-server, or the pod that runs it",
+		"start ovsdb-server on this node: systemctl start ovsdb-server ovs-vswitchd, or the pod that runs them",
 		"systemctl status openvswitch; crictl ps -a --name ovs", "", "", "",
 		"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (No such file or directory)",
 	},
