@@ -458,7 +458,7 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `incompatible CNI versions|unsupported CNI result version`,
-		"upgrade the plugin in /opt/cni/bin, or set cniVersion of the CNI configuration to a version that the plugin supports",
+		"upgrade the plugin or runtime that reports this, or set cniVersion of the CNI configuration to a version that it supports",
 		"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 	},
 	{

@@ -153,7 +153,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"antrea", "failed to get of_port of OVS port web-1d1224: no such port", ""},
 		{"weave-net", `bridge "weave" not present; did you launch weave?`, "start weave"},
 		{"weave-net", `Bridge "weave" has no IP addresses`, ""},
-		{"multus", `error adding container to network "aws-cni": unsupported CNI result version "1.0.0"`, "cniVersion"},
+		{"multus", `error adding container to network "aws-cni": unsupported CNI result version "1.0.0"`, "that reports this"},
 		{"bridge", `invalid version "a": bad`, ""},
 		{"multus-shim", `Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`, "Multus daemon"},
 		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": dial tcp 10.96.0.1:443: connect: connection refused`, "API server"},
