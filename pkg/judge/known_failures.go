@@ -547,7 +547,8 @@ var knownFailures = []KnownFailure{
 			`resource Pod was blocked due to the following policies`,
 	},
 	{
-		"", `proxyconnect tcp: |https://([^" ]|‹[^›]+›)*"?: (Forbidden|Service Unavailable|Bad Gateway|Gateway Timeout)\b`,
+		"", `proxyconnect tcp: |https://([^" ]|‹[^›]+›)*"?: (Forbidden|Service Unavailable|Bad Gateway|Gateway Timeout|` +
+			`Proxy Authentication Required|Tunnel Connection Failed)\b`,
 		"take HTTPS_PROXY out of the container runtime's environment (systemctl show -p Environment containerd), " +
 			"or add the address that the message names first to NO_PROXY: the plugin asked the proxy",
 		"systemctl show -p Environment containerd", "", "", "projectcalico/calico#6311",

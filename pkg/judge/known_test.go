@@ -320,6 +320,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for the condition", "ovnkube-controller"},
 		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Forbidden`, "NO_PROXY"},
 		{"linkerd-cni", `Get "https://[172.20.0.1]:443/api/v1/namespaces/shop/pods/web": Moved`, ""},
+		{"calico", `Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/ippools": Tunnel Connection Failed`, "NO_PROXY"},
+		{"calico", `Get "https://10.96.0.1:443/apis/crd.projectcalico.org/v1/ippools": Tunnel gone`, ""},
 		// Alike in their last words
 		{"host-local", "invalid CIDR address: 10.1.0.1", ""},
 		{"calico", "no podCidr given", ""},
