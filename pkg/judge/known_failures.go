@@ -458,7 +458,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `incompatible CNI versions|unsupported CNI result version`,
-		"upgrade the plugin or runtime that reports this, or set cniVersion of the CNI configuration to a version that it supports",
+		"upgrade the plugin or runtime that reports this, or set cniVersion of the CNI configuration to a " +
+			"version that it supports",
 		"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 	},
 	{
@@ -496,8 +497,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to find plugin "(?P<PLUGIN>flannel|calico|calico-ipam|cilium-cni|antrea|aws-cni|weave-net|terway)" in path`,
-		"start this CNI's agent on the node (restart it if it runs), which installs PLUGIN; if it installs it in another directory than " +
-			"those that the message names, correct its host directory or the runtime's CNI bin directory",
+		"start this CNI's agent on the node (restart it if it runs), which installs PLUGIN; if it installs " +
+			"it in another directory than those that the message names, correct its host directory or the " +
+			"runtime's CNI bin directory",
 		"ls -l /opt/cni/bin", "", "", "cilium/cilium#11497", `failed to find plugin "cilium-cni" in path [/home/kubernetes/bin]`,
 	},
 	{
@@ -793,8 +795,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `postIpam\w*Failure.*(No more IPs available|CIDR ranges are exhausted|once Cilium Operator allocates more IPs)`,
-		"run kubectl get ciliumnode NODE -o yaml: if its pool keeps free addresses and ADDs fail, delete this node's cilium pod; " +
-			"otherwise read cilium-operator's log, which gives the node addresses, and enlarge the subnet or pool, or lower maxPods",
+		"run kubectl get ciliumnode NODE -o yaml: if its pool keeps free addresses and ADDs fail, delete " +
+			"this node's cilium pod; otherwise read cilium-operator's log, which gives the node addresses, and " +
+			"enlarge the subnet or pool, or lower maxPods",
 		"kubectl get ciliumnodes", "", "", "cilium/cilium#42369", `[POST /ipam][502] postIpamFailure "No more IPs available"`,
 	},
 	{
@@ -879,9 +882,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to get of_port of OVS port .*timed out`,
-		"read /var/log/antrea/openvswitch/ovs-vswitchd.log on this node: ovs-vswitchd gave the port no number in time; delete its " +
-			"antrea-agent pod, which cuts off the node's pods, only if kubectl -n kube-system exec POD -c antrea-ovs -- " +
-			"ovs-appctl version hangs",
+		"read /var/log/antrea/openvswitch/ovs-vswitchd.log on this node: ovs-vswitchd gave the port no " +
+			"number in time; delete its antrea-agent pod, which cuts off the node's pods, only if kubectl -n " +
+			"kube-system exec POD -c antrea-ovs -- ovs-appctl version hangs",
 		"kubectl -n kube-system get pods -l component=antrea-agent -o wide", "", "", "antrea-io/antrea#1022", `failed to get of_port of OVS port web-1d1224: timed out: "wait" timed out after 5002 ms`,
 	},
 	{
@@ -892,7 +895,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `/subnet\.env: no such file or directory`,
-		"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows its state, and kubectl logs shows why it exited, such as a node without podCIDR; if another CNI replaced Flannel, move Flannel's file out of /etc/cni/net.d",
+		"start flanneld, which writes the file: kubectl -n kube-flannel describe pod -l app=flannel shows " +
+			"its state, and kubectl logs shows why it exited, such as a node without podCIDR; if another CNI " +
+			"replaced Flannel, move Flannel's file out of /etc/cni/net.d",
 		"crictl ps -a --name kube-flannel; ls -l /run/flannel", "", "", "flannel-io/flannel#2253", "loadFlannelSubnetEnv failed: open /run/flannel/subnet.env: no such file or directory",
 	},
 	{
@@ -932,7 +937,8 @@ var knownFailures = []KnownFailure{
 	{
 		"", `no packets received from gateway|gateway check of .* canceled|with gateway (\S+|‹[^›]+›) is not ready for interface`,
 		"have the subnet's gateway, which the message names, answer ARP and ping (tcpdump -ni any arp or icmp " +
-			"shows whether it does), unless the pod was deleted first; if it never answers them, set disableGatewayCheck: true in the Subnet",
+			"shows whether it does), unless the pod was deleted first; if it never answers them, set " +
+			"disableGatewayCheck: true in the Subnet",
 		"kubectl get subnets.kubeovn.io", "", "", "kubeovn/kube-ovn#5728",
 		"request ip return 500 configure nic failed no packets received from gateway 172.17.17.1",
 	},
