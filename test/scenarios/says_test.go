@@ -77,7 +77,8 @@ func TestWhatAPluginAnswers(t *testing.T) {
 // The plugin's message is on a call that fails at once, also on the first one, and while system-call tracing is off.
 func TestTheWordsOfAFastFailure(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
-		"other": rig.Script(`[ "$CNI_COMMAND" != ADD ] || fail 999 "cni0 has another owner"`),
+		// Tracing needs some milliseconds to begin again, and this script alone ends sooner.
+		"other": rig.Script(`[ "$CNI_COMMAND" != ADD ] || { sleep 0.05; fail 999 "cni0 has another owner"; }`),
 	}}, "[probe]\nlinger = \"1s\"\n")
 	n := s.network("moved", rig.Bridge())
 	for _, args := range [][]string{
