@@ -179,9 +179,7 @@ func (s *Source) find(ctx context.Context, sink event.Sink) {
 				return w.Want == one
 			})
 		}
-		select {
-		case <-time.After(breath):
-		case <-ctx.Done():
+		if !clock.Wait(ctx, breath) {
 			return
 		}
 	}

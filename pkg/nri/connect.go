@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 // serve keeps the plugin connected until ctx ends, or a pre-installed plugin's runtime exits.
@@ -50,9 +51,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 		if time.Since(began) >= p.pace.steady {
 			failures = 0
 		}
-		select {
-		case <-time.After(backoff(p.pace.first, limit, failures, rand.Float64())):
-		case <-ctx.Done():
+		if !clock.Wait(ctx, backoff(p.pace.first, limit, failures, rand.Float64())) {
 			return ending(ctx)
 		}
 	}
