@@ -79,7 +79,7 @@ const (
 // Readings returns the metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
-		meter.Count("etw_events_total", "Process events that event tracing delivered (Windows).", s.Events),
+		meter.Count("etw_events_total", "Process starts and exits that event tracing delivered (Windows).", s.Events),
 		meter.Count("etw_changes_total", "Starts and exits of processes in these events.", s.Changes),
 		meter.Count("etw_changes_single_total", "Starts and exits that only one of the two sessions reported.", s.Single),
 		meter.Count("etw_changes_late_total", "Starts and exits that arrived out of order.", s.Late),
