@@ -37,10 +37,10 @@ func measureBurst(ctx context.Context, n *node) (rows []row, err error) {
 	}
 	for _, size := range bursts {
 		more, err := n.bursts(ctx, size, n.settings.bursts)
-		if err != nil {
-			return nil, err
-		}
 		rows = append(rows, more...)
+		if err != nil {
+			return rows, err
+		}
 	}
 	return rows, nil
 }
@@ -51,7 +51,8 @@ const (
 	enough      = 0.03
 )
 
-// bursts takes turns until the ratio is known well enough, up to most rounds.
+// bursts takes turns until the ratio is known well enough, up to most rounds. If it is interrupted, it returns what
+// whole rounds measured.
 func (n *node) bursts(ctx context.Context, size, most int) ([]row, error) {
 	var without, with []burst
 	var cost observed
@@ -63,34 +64,35 @@ func (n *node) bursts(ctx context.Context, size, most int) ([]row, error) {
 		return by(upTo(len(with))), low, high
 	}
 	arrived, known := n.sink.spans.Load(), false
+	var failed error
 	for round := 0; round < most && !known; round++ {
-		plain := func() error {
-			b, err := n.burst(ctx, size)
-			without = append(without, b)
-			return err
-		}
-		watched := func() error {
-			b, err := n.watched(ctx, size, &cost, false)
-			with = append(with, b)
-			return err
-		}
+		var b [2]burst
+		plain := func() (err error) { b[0], err = n.burst(ctx, size); return err }
+		watched := func() (err error) { b[1], err = n.watched(ctx, size, &cost, false); return err }
 		turns := []func() error{plain, watched}
 		if round%2 == 1 {
 			slices.Reverse(turns)
 		}
 		for _, turn := range turns {
-			if err := turn(); err != nil {
-				return nil, err
+			if failed == nil {
+				failed = turn()
 			}
 		}
+		if failed != nil {
+			break
+		}
+		without, with = append(without, b[0]), append(with, b[1])
 		value, low, high := ratio(p50)
 		say("burst of %d pods, round %d, at most %d: ratio of p50 %.3f (%.3f to %.3f)", size, round+1, most, value, low, high)
 		known = round+1 >= leastRounds && (high-low)/2 < enough
 	}
+	if len(with) == 0 {
+		return nil, failed
+	}
 	arrived = n.sink.spans.Load() - arrived
 	spent := cost.cpu / float64(len(with)*size)
-	if _, err := n.watched(ctx, size, &cost, true); err != nil {
-		return nil, err
+	if failed == nil {
+		_, failed = n.watched(ctx, size, &cost, true)
 	}
 	name := func(figure string) string { return fmt.Sprintf("%s, %d pods at once", figure, size) }
 	compared := func(figure string, of func(b []burst) float64) row {
@@ -102,7 +104,7 @@ func (n *node) bursts(ctx context.Context, size, most int) ([]row, error) {
 		return row{figure: name("ratio of " + figure), value: value, unit: "", note: note}
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	return []row{
+	rows := []row{
 		compared("RunPodSandbox, p50", p50),
 		compared("RunPodSandbox, p99", p99),
 		compared("the whole burst, median", wholes),
@@ -110,8 +112,11 @@ func (n *node) bursts(ctx context.Context, size, most int) ([]row, error) {
 		{figure: name("CPU of cniscope, a pod"), value: spent, unit: "ms", note: "set up and torn down; the hooks run on the plugins' account"},
 		{figure: name("own time of the NRI handler, p99"), value: micro(median(cost.handlers)), unit: "µs", budget: 1000, note: "median of the rounds; the true values are up to 20 % less"},
 		{figure: name("RSS at the peak"), value: mib(cost.peak), unit: "MiB", note: "highest of all rounds; load " + strings.TrimSpace(string(load))},
-		{figure: name("RSS a minute later"), value: mib(cost.later.all()), unit: "MiB", budget: rssBudget, note: cost.later.String()},
-	}, nil
+	}
+	if failed == nil {
+		rows = append(rows, row{figure: name("RSS a minute later"), value: mib(cost.later.all()), unit: "MiB", budget: rssBudget, note: cost.later.String()})
+	}
+	return rows, failed
 }
 
 type observed struct {

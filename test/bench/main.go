@@ -109,16 +109,22 @@ func bench(ctx context.Context) error {
 			continue
 		}
 		say("measuring %s", section.name)
-		measured, err := section.run(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", section.name, err)
-		}
+		var measured []row
+		measured, err = section.run(ctx, s)
 		rows = append(rows, measured...)
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", section.name, err)
+			break
+		}
 	}
-	if over := write(os.Stdout, rows); over > 0 {
+	over := write(os.Stdout, rows)
+	if err == nil && over > 0 {
 		return fmt.Errorf("over budget: %d of %d figures", over, len(rows))
 	}
-	return nil
+	return err
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
