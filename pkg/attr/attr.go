@@ -29,6 +29,7 @@ const (
 	KindStart           = "start"            // `sandbox start`
 	KindStep            = "step"             // `runc create`
 	KindOutage          = "outage"           // `node network not ready`
+	KindBringUp         = "bring_up"         // `node bring-up`
 	KindTest            = "test"             // `cniscope doctor`
 )
 

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -78,4 +79,61 @@ func Outage(o model.Outage) (a Awaited) {
 		a.Says = text.Round(a.Time).String() + " of " + text.Round(time.Duration(o.End-o.Start)).String() + ": " + last[a.What]
 	}
 	return a
+}
+
+// Brought is a node's start: parts that follow one another, and a sentence about the longest.
+type Brought struct {
+	Parts []Stage
+	Says  string
+	Cause string
+	Took  time.Duration
+}
+
+// Stage is a part of a node's start.
+type Stage struct {
+	Name     string
+	From, To int64
+}
+
+var stageOf = map[event.Lack]string{
+	event.LackRuntime: "wait for CRI", event.LackFolder: "wait for CNI directory",
+	event.LackConfiguration: "wait for CNI configuration", event.LackPlugin: "wait for CNI plugin",
+	event.LackStatus: "wait for STATUS", "": "wait for network",
+}
+
+// BringUp evaluates a node's start.
+func BringUp(up model.BringUp) (b Brought) {
+	asked := cmp.Or(up.First.Asked, up.First.From)
+	at := up.From
+	var longest int64
+	stage := func(name, cause string, to int64, says string) {
+		if to = min(to, up.First.To); to <= at {
+			return
+		}
+		b.Parts = append(b.Parts, Stage{Name: name, From: at, To: to})
+		if to-at > longest {
+			longest, b.Cause, b.Says = to-at, cause, says
+		}
+		at = to
+	}
+	stage("boot", "boot", up.Since, "until the runtime was started")
+	stage("runtime start", "runtime", min(up.Start, asked), "until the runtime answered")
+	for i, l := range up.Lacks {
+		to := up.End
+		if i+1 < len(up.Lacks) {
+			to = up.Lacks[i+1].At
+		}
+		stage(stageOf[l.What], string(l.What), min(to, asked), l.Text)
+	}
+	stage(stageOf[""], string(event.LackRuntime), min(up.End, asked), "until the runtime found the network ready")
+	pod := up.First.Pod.Namespace + "/" + up.First.Pod.Name
+	failed := ""
+	if up.Failed > 0 {
+		failed = fmt.Sprintf(", after %d that failed", up.Failed)
+	}
+	stage("wait for pod", "pod", asked, "until pod "+pod+" was started"+failed)
+	stage("first pod", "first_pod", up.First.To, "the start of pod "+pod+failed)
+	b.Took = time.Duration(up.First.To - up.From)
+	b.Says = fmt.Sprintf("%s of %s: %s", text.Round(time.Duration(longest)), text.Round(b.Took), b.Says)
+	return b
 }

@@ -100,6 +100,15 @@ type Outage struct {
 	Runtime event.Runtime
 }
 
+// BringUp is a node's start: from boot (0), or from the runtime's later start, until its first pod runs.
+type BringUp struct {
+	Outage
+	From, Since int64
+	First       Start
+	// Failed counts the starts before it.
+	Failed int
+}
+
 // Said is a text and its start time.
 type Said struct {
 	At   int64

@@ -39,6 +39,8 @@ func (l lines) Result(r pipeline.Result) {
 		l.started(r)
 	case *pipeline.Outage:
 		l.outage(r)
+	case *pipeline.BringUp:
+		l.broughtUp(r)
 	case *pipeline.Judged:
 		l.calls(r)
 	}
@@ -131,6 +133,10 @@ func (l lines) outage(o *pipeline.Outage) {
 		fields = append(fields, "verdict", a.Says, "cause", a.What)
 	}
 	l.log.Warn("the node's network was not ready", append(fields, traced(o.ID))...)
+}
+
+func (l lines) broughtUp(b *pipeline.BringUp) {
+	l.log.Info("the node's first pod runs", "node", l.node, "after", text.Round(b.Took), "verdict", b.Says, "cause", b.Cause, traced(b.ID))
 }
 
 func (l lines) Event(e event.Event) {

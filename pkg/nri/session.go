@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -41,7 +42,8 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 	p.sessions.Add(1)
 	p.connected.Store(true)
-	p.queue.offer(source.Now(&event.Registered{PID: uint32(p.runtimePID.Load())}))
+	stat, _ := procfs.StatOf(int(p.runtimePID.Load()))
+	p.queue.offer(source.Now(&event.Registered{PID: uint32(p.runtimePID.Load()), Since: stat.Start}))
 	p.queue.say(nil)
 	p.options.Log.Info("NRI: registered", "pre-installed", p.preinstalled, "runtime_pid", p.runtimePID.Load())
 	defer func() {

@@ -84,6 +84,10 @@ func (p *Pipeline) later(take func(Result)) {
 		}
 		take(r)
 	}
+	for _, up := range p.timeline.Pods().BringUps() {
+		j := judge.BringUp(up)
+		take(&BringUp{j, p.builder.BringUp(up, j)})
+	}
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
 		take(&After{a, j.Says, p.builder.After(a, j)})

@@ -186,9 +186,10 @@ func sound(t *testing.T, r Result) {
 	}
 	if !is {
 		_, after := r.(*After)
+		_, up := r.(*BringUp)
 		if s, is := r.(*Started); is && s.Spans == nil {
 			return
-		} else if n := len(r.Drawn().Read().ScopeSpans[0].Spans); n != 1 && !after && !is {
+		} else if n := len(r.Drawn().Read().ScopeSpans[0].Spans); n != 1 && !after && !up && !is {
 			t.Errorf("a mark has %d spans", n)
 		}
 		return
@@ -250,4 +251,45 @@ func TestAStartIsOpenUntilATickEndsIt(t *testing.T) {
 	if len(over) != 1 || over[0].Drawn().Spans == nil {
 		t.Errorf("%d results, want a start and its spans", len(over))
 	}
+}
+
+func TestTheBringUpOfANode(t *testing.T) {
+	const s = int64(time.Second)
+	none := &event.Readiness{Reason: "cni plugin not initialized", Lacks: event.LackConfiguration, Missing: "no file in /etc/cni/net.d"}
+	ready := &event.Readiness{Ready: true}
+	up := func(since, first int64, before ...event.Body) string {
+		p := small()
+		p.Apply(event.Event{Time: first - s, Body: &event.Registered{PID: 7, Since: since}})
+		for i, b := range before {
+			p.Apply(event.Event{Time: first + 10*s*int64(i), Body: b})
+		}
+		at := first + 10*s*int64(len(before))
+		call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"}
+		var said []string
+		for i, b := range []event.Body{
+			&event.Exec{Process: "b", Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge", Call: call},
+			&event.Exit{Process: "b"}, &event.Step{SandboxID: "c1", Kind: event.StepRuntime, Verb: "start"},
+			&event.Sandbox{ID: "c1", Phase: event.SandboxRunning, Pod: event.Pod{Namespace: "shop", Name: "web"}},
+			&event.Tick{}, &event.Tick{}, &event.Tick{}, &event.Tick{}, &event.Tick{},
+		} {
+			for _, r := range p.Apply(event.Event{Time: at + s*int64(i), Body: b}) {
+				b, ok := r.(*BringUp)
+				if !ok {
+					continue
+				}
+				said = append(said, b.Cause+": "+b.Says)
+				for _, x := range b.Read().ScopeSpans[0].Spans {
+					said = append(said, fmt.Sprintf("%s %d-%d", x.Name, int64(x.StartTimeUnixNano)/s, int64(x.EndTimeUnixNano)/s))
+				}
+			}
+		}
+		return strings.Join(said, "; ")
+	}
+	harness.Equal(t, up(20*s, 25*s, none, none, none, none, ready), "cni_configuration: 40s of 1m18s: no file in /etc/cni/net.d; node bring-up 0-78; "+
+		"boot 0-20; runtime start 20-25; wait for CNI configuration 25-65; wait for pod 65-75; first pod 75-78", "from boot")
+	harness.Equal(t, up(9000*s, 9001*s, none, ready), "cni_configuration: 10s of 24s: no file in /etc/cni/net.d; node bring-up 9000-9024; "+
+		"runtime start 9000-9001; wait for CNI configuration 9001-9011; wait for pod 9011-9021; first pod 9021-9024", "from a later start of the runtime")
+	harness.Equal(t, up(20*s, 9001*s, none, ready), "", "an outage long after the start")
+	harness.Equal(t, up(20*s, 25*s, ready, none, ready), "", "ready at first")
+	harness.Equal(t, up(0, 25*s, none, ready), "", "a runtime that is not seen")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After, *Started or *Outage.
+// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After, *Started, *Outage or *BringUp.
 type Result interface {
 	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace
@@ -70,5 +70,11 @@ type Started struct {
 // Outage is time without a ready node network.
 type Outage struct {
 	model.Outage
+	trace.Trace
+}
+
+// BringUp is a node's start, until its first pod ran.
+type BringUp struct {
+	judge.Brought
 	trace.Trace
 }

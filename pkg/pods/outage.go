@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"time"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -14,9 +16,44 @@ type Node struct {
 	Mono, Wall int64
 }
 
+// soon is the longest time from boot to the runtime's start, and from that to cniscope's, in one bring-up.
+const soon = int64(10 * time.Minute)
+
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
+	// since is the start of a runtime whose network was not ready yet.
+	since   int64
+	pending *model.BringUp
+	came    []model.BringUp
+}
+
+// Registered notes a runtime's start.
+func (o *outages) Registered(r *event.Registered) {
+	if r.Since != 0 && (o.pending == nil || o.pending.Since != r.Since) {
+		o.since, o.pending = r.Since, nil
+	}
+}
+
+func (o *outages) bringUp() {
+	if o.since != 0 && o.now != nil && o.now.Start-o.since < soon {
+		o.pending = &model.BringUp{Outage: *o.now, Since: o.since, From: o.since}
+		if o.since < soon {
+			o.pending.From = 0
+		}
+	}
+	o.since = 0
+}
+
+func (o *outages) started(s *model.Start) {
+	switch up := o.pending; {
+	case up == nil || s.Request != model.RunPodSandbox || s.To < up.End:
+	case s.Reported == 0:
+		up.Failed++
+	default:
+		up.First = *s
+		o.came, o.pending = append(o.came, *up), nil
+	}
 }
 
 func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
@@ -35,7 +72,10 @@ func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 			said.At = min(said.At, now)
 		}
 		o.over = append(o.over, *o.now)
+		o.bringUp()
 		o.now = nil
+	default:
+		o.since = 0
 	}
 }
 

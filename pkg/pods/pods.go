@@ -85,6 +85,13 @@ func (p *Pods) Outages() []model.Outage {
 	return over
 }
 
+// BringUps returns node starts whose first pod came since the last call.
+func (p *Pods) BringUps() []model.BringUp {
+	came := p.came
+	p.came = nil
+	return came
+}
+
 // Afters returns, once and in order, agents' work after setups closed.
 func (p *Pods) Afters() []model.After {
 	over := p.afters.over

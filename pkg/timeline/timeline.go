@@ -74,6 +74,7 @@ func (t *Timeline) machine(now int64, body event.Body) {
 		t.node.Runtime = *b
 	case *event.Registered:
 		t.nri, t.registered = true, b.PID
+		t.pods.Registered(b)
 	}
 }
 

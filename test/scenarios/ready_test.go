@@ -5,6 +5,7 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,17 +23,20 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
-	var outage *span
-	harness.Eventually(s, func() error {
-		all, err := spans.Read(s.spans)
-		for _, x := range all {
-			if x.Name == "node network not ready" {
-				outage = x
-				return nil
+	named := func(name string) (found *span) {
+		s.Helper()
+		harness.Eventually(s, func() error {
+			all, err := spans.Read(s.spans)
+			i := slices.IndexFunc(all, func(x *span) bool { return x.Name == name })
+			if i < 0 {
+				return errors.Join(err, fmt.Errorf("no %q among %d", name, len(all)))
 			}
-		}
-		return errors.Join(err, fmt.Errorf("no such span among %d", len(all)))
-	})
+			found = all[i]
+			return nil
+		})
+		return found
+	}
+	outage := named("node network not ready")
 	if !strings.Contains(outage.Attrs["cniscope.reason"], "cni plugin not initialized") || !strings.Contains(outage.Attrs["cniscope.networks"], "at-last: bridge") {
 		t.Errorf("%v", outage.Attrs)
 	}
@@ -53,4 +57,11 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 		return err
 	})
+	whole, sum := named("node bring-up"), 0.0
+	for _, stage := range []string{"runtime start", "wait for CNI configuration", "wait for pod", "first pod"} {
+		sum += named(stage).Took()
+	}
+	if d := whole.Took() - sum; d > 0.001 || d < -0.001 || whole.Attrs["cniscope.cause"] == "" || whole.Attrs["k8s.pod.name"] != "web-0" {
+		t.Errorf("%f ms of it are in no stage: %v", d, whole.Attrs)
+	}
 }
