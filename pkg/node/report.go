@@ -136,7 +136,8 @@ func (l lines) outage(o *pipeline.Outage) {
 }
 
 func (l lines) broughtUp(b *pipeline.BringUp) {
-	l.log.Info("the node's first pod runs", "node", l.node, "after", text.Round(b.Took), "verdict", b.Says, "cause", b.Cause, traced(b.ID))
+	l.log.Info("the node's first pod runs",
+		"node", l.node, "after", text.Round(b.Took), "verdict", b.Says, "cause", b.Cause, traced(b.ID))
 }
 
 func (l lines) Event(e event.Event) {

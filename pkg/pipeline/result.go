@@ -7,7 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After, *Started, *Outage or *BringUp.
+// Result is *Judged, an operation, or a mark: *Hung, *Wanted, *Awaited, *Connected, *After, *Started, *Outage or
+// *BringUp.
 type Result interface {
 	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace

@@ -151,14 +151,15 @@ func (b *Builder) Outage(o model.Outage) Trace {
 
 // BringUp returns a trace of a node's start: stages that follow one another.
 func (b *Builder) BringUp(up model.BringUp, j judge.Brought) Trace {
-	w := b.writer(&model.Operation{Mono: up.Mono, Wall: up.Wall, Pod: up.First.Pod, ContainerID: up.First.ContainerID}, nil)
+	first := up.First.Flight
+	w := b.writer(&model.Operation{Mono: up.Mono, Wall: up.Wall, Pod: first.Pod, ContainerID: first.ContainerID}, nil)
 	s := w.single("bring-up", up.Since, "node bring-up", up.From, up.First.To, attr.KindBringUp)
 	add(s, attr.Verdict(j.Says), attr.Cause(j.Cause))
 	for _, p := range j.Parts {
 		id := b.ids.span(w.trace.ID, p.Name, p.From)
 		w.span(at{trace: w.trace.ID}.under(s), id, p.Name, p.From, p.To, attr.KindStep)
 	}
-	return w.finish(up.First.Runtime)
+	return w.finish(first.Runtime)
 }
 
 // Test returns a trace for a backend's test. Its kind "test" hides it from searches for calls.
