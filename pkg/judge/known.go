@@ -41,14 +41,24 @@ var patterns = sync.OnceValue(func() (all []pattern) {
 	return all
 })
 
-// recall returns the known failure in a message, or nil. A plugin may quote another as libcni does: plugin
-// type="bridge" failed (add).
+// escaped matches a quote inside JSON, quoted a plugin whose error another passes on: type="bridge" failed (add).
+var (
+	escaped = regexp.MustCompile(`\\+"`)
+	quoted  = regexp.MustCompile(`\btype=["']([\w-]+)["']`)
+)
+
+// recall returns the known failure in a message, or nil.
 func recall(name, words string) *KnownFailure {
+	words = escaped.ReplaceAllString(words, `"`)
+	names := []string{name}
+	for _, plugin := range quoted.FindAllStringSubmatch(words, -1) {
+		names = append(names, plugin[1])
+	}
 	for _, k := range patterns() {
 		who := strings.Fields(k.Who)
 		said := k.says.FindStringSubmatch(words)
-		if said == nil || len(who) > 0 && !slices.ContainsFunc(who, func(w string) bool {
-			return w == name || strings.Contains(words, `type="`+w+`"`)
+		if said == nil || len(who) > 0 && !slices.ContainsFunc(names, func(n string) bool {
+			return slices.Contains(who, n)
 		}) {
 			continue
 		}

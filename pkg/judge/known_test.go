@@ -114,6 +114,7 @@ func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	const other = " already has an IP address different from 10.244.2.1/24"
 	for said, want := range map[string]string{
 		`failed to set bridge addr: "cni0"` + other:              "ip link delete cni0;",
+		`failed to set bridge addr: \"cni0\"` + other:            "ip link delete cni0;",
 		`failed to set bridge addr: "‹text 4›"` + other:          "ip link delete BRIDGE;",
 		`failed to set bridge addr: "x;reboot"` + other:          "ip link delete BRIDGE;",
 		`failed to set bridge addr: "$(reboot)"` + other:         "ip link delete BRIDGE;",
@@ -343,6 +344,10 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
 		{"multus-shim", `error adding container to network "tuning": open /proc/sys/net/core/nothing: no such file or directory`, ""},
+		{"multus", `plugin type=\"aws-cni\" name=\"a\" failed (add): add cmd: failed to setup network policy`, "aws-eks-nodeagent"},
+		{"p", `err="plugin type=\\\"azure-vnet\\\" failed (add): no IPs: timed out locking store"`, "azure-vnet"},
+		{"p", "plugin type='azure-vnet' failed (add): no IPs: timed out locking store", "azure-vnet"},
+		{"p", "plugin type='azure-vnet-x' failed (add): no IPs: timed out locking store", ""},
 		{"p", "context deadline exceeded", ""},
 		{"p", "", ""},
 	} {
