@@ -244,14 +244,14 @@ var knownFailures = []KnownFailure{
 		"ip netns exec NETNS ip address", "", "", "rancher/rancher#6401", `failed to add IP addr to "eth0": file exists`,
 	},
 	{
-		"", `(host side routes .*failed to add route|failed to add (host route|pod rule)).*\bfile exists`,
+		"", `(host side routes .*failed to add route|failed to add (host route|route on host|pod rule)).*\bfile exists`,
 		"delete the node's routes and rules (ip route, ip rule) for addresses whose pod is gone, which fail the next pod " +
 			"that gets the address; then upgrade the CNI, whose DEL left them",
 		"ip route; ip rule", "", "", "aws/amazon-vpc-cni-k8s#344",
 		"add command: failed to setup network: setup NS network: failed to add host route: file exists",
 	},
 	{
-		"", `failed to add route .*: file exists`,
+		"", `failed to add (default )?route\b.*: file exists`,
 		"take the route out of one of the pod's networks: two networks add the same route, often 0.0.0.0/0",
 		`grep -r '"dst"' /etc/cni/net.d`, "", "", "", "failed to add route '0.0.0.0/0 via 10.88.0.1 dev net1': file exists",
 	},
@@ -1092,7 +1092,9 @@ var knownFailures = []KnownFailure{
 	// Clouds.
 	{
 		"aws-cni", `failed to assign an IP address to container`,
-		"add addresses: aws ec2 describe-subnets shows AvailableIpAddressCount; set ENABLE_PREFIX_DELEGATION=true on aws-node, or lower maxPods to what the instance's interfaces carry",
+		"read why in /var/log/aws-routed-eni/ipamd.log: add addresses to a full subnet, AmazonEKS_CNI_Policy to a role " +
+			"without it, ENABLE_PREFIX_DELEGATION=true if the ENIs are full (or lower maxPods); kubectl describe pod " +
+			"shows why a security group's branch ENI is missing",
 		"tail /var/log/aws-routed-eni/ipamd.log", "", "", "aws/amazon-vpc-cni-k8s#1791", "add cmd: failed to assign an IP address to container",
 	},
 	{
@@ -1130,8 +1132,9 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name cns-container", "", "", "", `http request failed: Post "http://localhost:10090/network/requestipconfigs": dial tcp 127.0.0.1:10090: connect: connection refused`,
 	},
 	{
-		"azure-vnet azure-vnet-ipam azure-ipam", `not enough IPs available|No available addresses`,
-		"add addresses to the subnet of the node pool, or lower its maxPods; with Azure CNS kubectl -n kube-system get nnc shows what the node has asked for",
+		"azure-vnet azure-vnet-ipam azure-ipam", `(not enough|[nN]o) IPs available|No available addresses`,
+		"read this node's log of azure-cns (kubectl -n kube-system logs -l 'k8s-app in (azure-cns,azure-cns-win)') if " +
+			"the message names it; add addresses to the subnet of the node pool if it is full; otherwise lower its maxPods",
 		"kubectl -n kube-system get nnc", "", "", "Azure/azure-container-networking#333", "Failed to allocate pool: Failed to delegate: Failed to allocate address: No available addresses",
 	},
 }

@@ -138,6 +138,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"azure-vnet", "Failed to allocate pool: Failed to delegate: Failed to allocate address: No available addresses", "subnet of the node pool"},
 		{"cilium-cni", "unable to allocate IP via local cilium agent: [POST /ipam][502] postIpamFailure range is full", "pod CIDR"},
 		{"aws-cni", "add cmd: failed to assign an IP address to container", "ENABLE_PREFIX_DELEGATION"},
+		{"azure-vnet", "AllocateIPConfig failed: no IPs available, waiting on Azure CNS to allocate more", "log of azure-cns"},
+		{"azure-vnet", "no IPs given", ""},
 		{"calico", "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks and strict affinity enabled", "IPPool"},
 		{"coil", "no IP addresses available", ""},
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure "all CIDR ranges are exhausted"`, "ciliumnode"},
@@ -174,6 +176,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "error adding host side routes for interface: cali1, error: failed to add route (Dst: 10.64.4.8/32, Scope: link): file exists", "whose pod is gone"},
 		{"calico", "error adding host side routes for interface: cali1, error: failed to add route file exists", "whose pod is gone"},
 		{"aws-cni", "add command: failed to setup network: setupNS: failed to add pod rule: file exists", "whose pod is gone"},
+		{"egress-cni", "failed to add route on host: file exists", "whose pod is gone"},
+		{"aws-cni", "add command: failed to setup network: setup NS network: failed to add default route: file exists", "out of one of the pod's networks"},
+		{"router", "failed to add routes of table 7: file exists", ""},
 		{"macvlan", `failed to rename macvlan to "net1": file exists`, ""},
 		// Permission: of a file, of netlink, of IPv6
 		{"tuning", `failed to create sysctl file: open "/etc/cni/tuning/allowlist.conf": permission denied`, ""},
