@@ -56,7 +56,7 @@ var knownFailures = []KnownFailure{
 			`"cni-of-all-tenants": could not add "cni-of-all-tenants": numerical result out of range`,
 	},
 	{
-		"", `failed to make veth pair: operation not supported`,
+		"", `(failed to make|unable to create) veth pair: operation not supported`,
 		"load the module (modprobe veth), or reboot if an upgrade removed the modules of the running kernel",
 		"modinfo veth; ls /lib/modules/$(uname -r)", event.FoundModule, "veth", "podman-container-tools/podman#12246", "failed to make veth pair: operation not supported",
 	},
@@ -428,7 +428,7 @@ var knownFailures = []KnownFailure{
 
 	// Any CNI call.
 	{
-		"", `^panic: `,
+		"", `^(netplugin failed: ")?panic: |^runtime error: |CNI panicked during `,
 		"upgrade the plugin, or return to its version before: journalctl -u containerd has the stack, which its maker needs",
 		"journalctl -u containerd", "", "", "Azure/azure-container-networking#176",
 		"panic: runtime error: invalid memory address or nil pointer dereference",
@@ -521,8 +521,9 @@ var knownFailures = []KnownFailure{
 			`"/host/var/run/netns/cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2": no such file or directory`,
 	},
 	{
-		"", `failed to Statfs .*: no such file or directory`,
-		"read the runtime's log of this sandbox (journalctl -u containerd or crio): its process ended, or it was removed, before the plugin opened its namespace",
+		"", `(failed to Statfs|opening netns pinned at) .*: no such file or directory`,
+		"read the runtime's log of this sandbox (journalctl -u containerd or crio): its process ended, or it was removed, " +
+			"before the plugin opened its namespace; upgrade Cilium if its DEL says so",
 		"crictl pods; dmesg", "", "", "antrea-io/antrea#831", `failed to open netns "/proc/12764/ns/net": failed to Statfs "/proc/12764/ns/net": no such file or directory`,
 	},
 	{
@@ -838,8 +839,9 @@ var knownFailures = []KnownFailure{
 		"Kernel's RPF check is set to 'loose'. Calico requires net.ipv4.conf.all.rp_filter to be set to 0 or 1.",
 	},
 	{
-		"", `/var/lib/calico/nodename: no such file or directory`,
-		"start calico-node on this node, which writes the file: kubectl describe pod -A -l k8s-app=calico-node shows its state, and kubectl logs -c of its init containers shows why",
+		"", `/var/lib/calico/nodename: no such file or directory|check that the calico/node container is running`,
+		"start calico-node on this node, which writes the file: kubectl describe pod -A -l 'k8s-app in " +
+			"(calico-node,calico-node-windows)' shows its state, and kubectl logs -c of its init containers shows why",
 		"crictl ps -a --name calico-node", "", "", "projectcalico/calico#6309", "stat /var/lib/calico/nodename: no such file or directory: check that the calico/node container is running and has mounted /var/lib/calico/",
 	},
 	{
@@ -849,12 +851,15 @@ var knownFailures = []KnownFailure{
 		"", "error loading config: open /etc/cni/net.d/calico-kubeconfig: no such file or directory",
 	},
 	{
-		"", `No more free affine blocks and strict affinity enabled`,
-		"add an IPPool, or free the blocks of deleted nodes (calicoctl ipam check names them); calicoctl ipam configure --strictaffinity=false lets a node borrow addresses",
+		"", `No more free affine blocks and strict affinity|` +
+			`Assigned 0 out of \d+ requested .* addresses(; No IPs|; HostReservedAttr: [^;]*$|$)`,
+		"add an IPPool (and name it in cni.projectcalico.org/ipv4pools where that is set), or free the blocks of deleted " +
+			"nodes (calicoctl ipam check names them); if the message says strict affinity and no node runs Windows, run " +
+			"calicoctl ipam configure --strictaffinity=false",
 		"calicoctl ipam show --show-blocks", "", "", "", "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks and strict affinity enabled",
 	},
 	{
-		"", `per host block limit`,
+		"", `per host block limit|limit of \d+ blocks reached for this node`,
 		"run calicoctl ipam configure --max-blocks-per-host=N with a larger N, or lower the kubelet's maxPods",
 		"calicoctl ipam show --show-blocks", "", "", "", "cannot allocate new block due to per host block limit",
 	},
@@ -864,9 +869,9 @@ var knownFailures = []KnownFailure{
 		"ip route show; calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#8180", "error adding host side routes for interface: calid29a1cadef5, error: route (Ifindex: 131, Dst: 172.25.136.1/32, Scope: link) already exists for an interface other than 'calid29a1cadef5'",
 	},
 	{
-		"", `(?i)the given pool \(.*\) does not exist`,
-		"add an enabled IPPool of the range that the message names, or correct the range in the pod's annotation " +
-			"cni.projectcalico.org/ipv4pools (ipv6pools), its namespace's, or the CNI configuration (ipv4_pools)",
+		"", `(?i)the given pool \(.*\) does not exist|parsing pool .*: invalid CIDR|IP address is not in a configured pool`,
+		"add an enabled IPPool with the range or name that the message names, or correct that in the pod's annotation " +
+			"cni.projectcalico.org/ipv4pools (ipv6pools, ipAddrs), its namespace's, or the CNI configuration (ipv4_pools)",
 		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#5674",
 		"the given pool (10.20.0.0/24) does not exist, or is not enabled",
 	},
@@ -1127,8 +1132,9 @@ var knownFailures = []KnownFailure{
 		"ls -l /var/run/azure-vnet*.lock; pgrep -a azure-vnet", "", "", "Azure/azure-container-networking#464", "Failed to initialize key-value store of network plugin: timed out locking store",
 	},
 	{
-		"azure-vnet azure-ipam", `http request failed: .*connection refused`,
-		"start azure-cns on this node: kubectl -n kube-system describe pod -l k8s-app=azure-cns" + itsState,
+		"azure-vnet azure-ipam", `(http request failed: |"http://[^"]*/network/).*(connection|actively) refused`,
+		"start azure-cns on this node: kubectl -n kube-system describe pod -l 'k8s-app in (azure-cns,azure-cns-win)'" +
+			itsState,
 		"crictl ps -a --name cns-container", "", "", "", `http request failed: Post "http://localhost:10090/network/requestipconfigs": dial tcp 127.0.0.1:10090: connect: connection refused`,
 	},
 	{
