@@ -814,6 +814,20 @@ var knownFailures = []KnownFailure{
 		"crictl ps --name cilium-agent", "", "", "cilium/cilium#5028", "unable to create endpoint: [PUT /endpoint/{id}][500] putEndpointIdFailed endpoint 45570 did not synchronously regenerate after timeout",
 	},
 	{
+		"", `pool not \(yet\) available`,
+		"add addresses of the family that the message names to its CiliumPodIPPool (kubectl get ciliumpodippools -o " +
+			"yaml) if it has none; otherwise read cilium-operator's log, which gives the node its part of the pool",
+		"kubectl get ciliumpodippools; kubectl get ciliumnode NODE -o yaml", "", "", "cilium/cilium#39274",
+		`[POST /ipam][502] postIpamFailure "unable to allocate from pool \"a\" (family ipv6): pool not (yet) available"`,
+	},
+	{
+		"cilium-cni", `PrevResult supplied, but not in chaining mode|invalid chaining-mode`,
+		`set "chaining-mode" in cilium-cni's configuration to generic-veth (aws-cni behind aws-cni), or put cilium-cni ` +
+			"first in the plugins list: behind another plugin it needs the name of a mode that it has",
+		"grep -r chaining-mode /etc/cni/net.d", "", "", "cilium/cilium#28714", "CNI PrevResult supplied, but not in " +
+			"chaining mode -- this is invalid, please set chaining-mode in CNI configuration",
+	},
+	{
 		"calico calico-ipam", `connection is unauthorized|\bUnauthorized$`,
 		"restart calico-node on this node, which renews the token in /etc/cni/net.d/calico-kubeconfig (kubectl delete pod -A -l k8s-app=calico-node --field-selector spec.nodeName=NODE), with CALICO_MANAGE_CNI=true",
 		"kubectl auth whoami --kubeconfig /etc/cni/net.d/calico-kubeconfig", event.FoundToken, "/etc/cni/net.d/calico-kubeconfig", "projectcalico/calico#6546", "error getting ClusterInformation: connection is unauthorized: Unauthorized",
@@ -879,6 +893,19 @@ var knownFailures = []KnownFailure{
 		"", `(?i)no configured Calico pools|cannot find a qualified ippool`,
 		"add an IPPool of this address family that is enabled and whose nodeSelector fits this node; calicoctl get ippools -o wide lists them",
 		"calicoctl get ippools -o wide", "", "", "projectcalico/calico#1607", "IPAM failed: no configured Calico pools",
+	},
+	{
+		"", `Calico is currently not ready to process requests`,
+		"run calicoctl datastore migrate unlock if neither a migration of Calico's datastore nor the init container " +
+			"upgrade-ipam of a calico-node pod runs; one that was cut short left datastoreReady: false",
+		"calicoctl get clusterinformation default -o yaml", "", "", "", "Calico is currently not ready to process requests",
+	},
+	{
+		"", `error getting IP from IPAM: resource already exists: (?P<ADDRESS>[\w.:]*\w|‹[^›]+›)`,
+		"run calicoctl ipam show --ip=ADDRESS: if the pod that it names runs, give the new one another address (annotation " +
+			"cni.projectcalico.org/ipAddrs); if it is gone, run calicoctl ipam release --ip=ADDRESS",
+		"calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#5093",
+		"error getting IP from IPAM: resource already exists: 10.224.200.20",
 	},
 	{
 		"antrea", `/antrea/cni\.sock.*: (no such file or directory|connection refused)`,
@@ -1108,7 +1135,14 @@ var knownFailures = []KnownFailure{
 		"crictl ps -a --name aws-node", "", "", "aws/amazon-vpc-cni-k8s#1590", `add cmd: Error received from AddNetwork gRPC call: rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`,
 	},
 	{
-		"aws-cni", `failed to setup network policy`,
+		"aws-cni", `wrong client version`,
+		"do nothing if aws-node was just upgraded: it replaces the plugin as it starts, and the kubelet retries; if it " +
+			"lasts, run kubectl -n kube-system delete pod -l k8s-app=aws-node --field-selector spec.nodeName=NODE",
+		"ls -l /opt/cni/bin/aws-cni", "", "", "aws/amazon-vpc-cni-k8s#1139", "add cmd: Error received from AddNetwork " +
+			`gRPC call: rpc error: code = FailedPrecondition desc = wrong client version "" (!= "v1.7.0")`,
+	},
+	{
+		"aws-cni", `failed to (setup network policy|connect to network policy agent)`,
 		"start the container aws-eks-nodeagent of aws-node on this node; if crictl ps shows that it runs, start fewer " +
 			"pods at once, raise its CPU limit, or read /var/log/aws-routed-eni/network-policy-agent.log: it refused, or took " +
 			"over 2s",
@@ -1119,6 +1153,20 @@ var knownFailures = []KnownFailure{
 		"terway", `error dial to terway|/eni\.socket.*(no such file or directory|connection refused)`,
 		"start terway on this node: kubectl -n kube-system describe pod -l 'app in (terway,terway-eniip)'" + itsState,
 		"crictl ps -a --name terway", "", "", "", "error dial to terway /var/run/eni/eni.socket, terway pod may staring, context deadline exceeded",
+	},
+	{
+		"terway", `error assign address|IpNotEnough|error wait pod eni info|error alloc ip.*context deadline exceeded`,
+		"add a vSwitch with free addresses in the node's zone (vswitches of ConfigMap eni-config) if the message, or " +
+			"terway (kubectl -n kube-system logs -l 'app in (terway,terway-eniip)' -c terway), says IpNotEnough; " +
+			"otherwise fix what it names",
+		"crictl ps -a --name terway", "", "", "AliyunContainerService/terway#100",
+		"error alloc ip rpc error: code = Unknown desc = error wait pod eni info, timed out waiting for the condition",
+	},
+	{
+		"terway", `can't found dev by mac`,
+		"do nothing if the pod starts after a retry: the node had not loaded the ENI yet; if it lasts, run kubectl drain " +
+			"NODE --ignore-daemonsets and reboot the node: its driver lacked contiguous memory (dmesg)",
+		"ip -br link; dmesg", "", "", "", "error parse config, can't found dev by mac 00:16:3e:01:c2:e8: not found",
 	},
 	{
 		"", `postIpamIpFailure.*all IP addresses used`,
@@ -1142,5 +1190,12 @@ var knownFailures = []KnownFailure{
 		"read this node's log of azure-cns (kubectl -n kube-system logs -l 'k8s-app in (azure-cns,azure-cns-win)') if " +
 			"the message names it; add addresses to the subnet of the node pool if it is full; otherwise lower its maxPods",
 		"kubectl -n kube-system get nnc", "", "", "Azure/azure-container-networking#333", "Failed to allocate pool: Failed to delegate: Failed to allocate address: No available addresses",
+	},
+	{
+		"azure-vnet", `TransparentEndpointClient Error ?: operation not supported`,
+		"upgrade azure-vnet (CNI bin directory or node image): this release deletes routes with a flag that kernels from " +
+			"5.19 on refuse; if it is recent, load the module: modprobe veth",
+		"uname -r; modinfo veth", "", "", "Azure/AKS#3939",
+		"Failed to create endpoint: TransparentEndpointClient Error : operation not supported",
 	},
 }

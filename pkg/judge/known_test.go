@@ -112,6 +112,7 @@ func TestKnownFailuresLeaveWhole(t *testing.T) {
 // A name in the message replaces a placeholder, if a shell takes it as one word.
 func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	const other = " already has an IP address different from 10.244.2.1/24"
+	const exists = "error getting IP from IPAM: resource already exists: "
 	for said, want := range map[string]string{
 		`failed to set bridge addr: "cni0"` + other:              "ip link delete cni0;",
 		`failed to set bridge addr: \"cni0\"` + other:            "ip link delete cni0;",
@@ -120,6 +121,7 @@ func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 		`failed to set bridge addr: "$(reboot)"` + other:         "ip link delete BRIDGE;",
 		`failed to set bridge addr: "--all"` + other:             "ip link delete BRIDGE;",
 		`failed to delegate add: failed: cni0` + other:           "ip link delete cni0;",
+		exists + "fd::9: Address already assigned in block":      "release --ip=fd::9",
 		`failed to create dummy: operation not supported`:        "modprobe dummy;",
 		`failed to find plugin "macvlan" in path [/opt/cni/bin]`: "put macvlan into",
 	} {
@@ -150,7 +152,13 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", `error parsing pool "new-pool2": no such object`, ""},
 		{"coil", "no IP addresses available", ""},
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure "all CIDR ranges are exhausted"`, "ciliumnode"},
-		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool not (yet) available`, ""},
+		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool not (yet) available`, "CiliumPodIPPool"},
+		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool unknown`, ""},
+		{"calico", "error getting IP from IPAM: resource already exists: 10.224.200.20: Address already assigned in block", "calicoctl ipam release --ip="},
+		{"calico", "error getting IP from IPAM: resource is gone: 10.224.200.20", ""},
+		{"terway", "cmdAdd: error alloc ip rpc error: code = DeadlineExceeded desc = context deadline exceeded", "vSwitch"},
+		{"terway", "result: error assign address, Aliyun API Error: Status Code: 403 Code: InvalidVSwitchId.IpNotEnough", "vSwitch"},
+		{"terway", "error get config: context deadline exceeded", ""},
 		{"terway", "error alloc ip: rpc error: code = Unknown desc = pod shop/web resource processing", ""},
 		{"macvlan", "spiderpool IP allocation error: [POST /ipam/ip][500] postIpamIpFailure nic net1 do not match the current IP", ""},
 		{"host-device", "failed to assign an IP address to container", ""},
@@ -172,6 +180,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"azure-ipam", `Post "http://localhost:10090/network/requestipconfig": dial tcp 127.0.0.1:10090: connect: connection refused`, "azure-cns"},
 		{"azure-vnet", `http request failed: Post "http://localhost:10090/network/requestipconfigs": dial tcp [::1]:10090: connectex: No connection could be made because the target machine actively refused it.`, "azure-cns-win"},
 		{"azure-vnet", `Get "http://localhost:10091/": dial tcp 127.0.0.1:10091: connect: connection refused`, ""},
+		{"aws-cni", "del cmd: failed to connect to network policy agent: context deadline exceeded", "aws-eks-nodeagent"},
+		{"aws-cni", "del cmd: failed to connect to the agent: context deadline exceeded", ""},
 		{"mesh", "dial unix /var/run/cilium/cilium.sock: connect: connection refused", ""},
 		{"istio-cni", "unable to push CNI event (status code 500): no ztunnel connection", "start ztunnel"},
 		{"istio-cni", "unable to push CNI event, error was 500", "start ztunnel"},
@@ -366,6 +376,12 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 			"NetworkSelectionElement.ips of type []string", "the pod's annotation"},
 		{"multus", `expected pod "web", but the cache has none`, ""},
 		{"router", "failed to add rule table 500: no such file or directory", ""},
+		{"cilium-cni", "invalid chaining-mode kube-router", "generic-veth"},
+		{"cilium-cni", "PrevResult supplied in chaining mode aws-cni", ""},
+		{"calico", "Calico is currently busy", ""},
+		{"aws-cni", "rpc error: code = FailedPrecondition desc = wrong server version", ""},
+		{"terway", "can't found dev by name eth1", ""},
+		{"azure-vnet", "Failed to create endpoint: TransparentEndpointClient Error : operation not permitted", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
 		{"multus-shim", `error adding container to network "tuning": open /proc/sys/net/core/nothing: no such file or directory`, ""},
