@@ -297,6 +297,13 @@ var knownFailures = []KnownFailure{
 			`unknown option "--set-xmark"`,
 	},
 	{
+		"", `Extension (?P<EXTENSION>(CONN)?MARK|[DS]NAT|REJECT|TTL|TOS|tcp|udp|‹[^›]+›) revision .* not supported, missing`,
+		"load the module: modprobe ipt_EXTENSION (ip6t_EXTENSION for ip6tables), an alias of the module that has it; " +
+			"install kernel-modules-extra on Fedora and RHEL; reboot if an upgrade removed the modules of the running kernel",
+		"modinfo ipt_EXTENSION; ls /lib/modules/$(uname -r)", "", "", "jamesmcm/vopono#297",
+		"Warning: Extension MARK revision 0 not supported, missing kernel module?",
+	},
+	{
 		"", `Extension (?P<EXTENSION>\w+) revision .* not supported, missing kernel module`,
 		"load the module: modprobe xt_EXTENSION, which Fedora and RHEL have in kernel-modules-extra; reboot if an upgrade removed the modules of the running kernel",
 		"modinfo xt_EXTENSION; ls /lib/modules/$(uname -r)", event.FoundModule, "xt_EXTENSION", "containerd/containerd#12953", "running [/usr/sbin/iptables -t nat -A CNI-DN-1 -m comment --wait]: exit status 4: Warning: Extension comment revision 0 not supported, missing kernel module?",

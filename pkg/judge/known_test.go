@@ -244,6 +244,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"mesh", "could not apply iptables rules: exit status 4", ""},
 		{"iptables-nft", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)", "by hand"},
 		{"iptables", ", because the kernel refused NFT_MSG_NEWRULE (EBUSY)", ""},
+		{"portmap", "Warning: Extension comment revision 0 not supported, missing kernel module?", "modprobe xt_comment"},
+		{"istio-cni", "(status code 500): exit status 2: Warning: Extension CONNMARK revision 0 not supported, missing kernel module?", "modprobe ipt_"},
 		{"portmap", "exit status 2: iptables v1.8.3 (legacy): Couldn't load target `CNI-ab775a86f094eaf654e6e888':No such file or directory", ""},
 		{"flannel", "exit status 4: Fatal: can't open lock file /run/xtables.lock: Permission denied", ""},
 		{"flannel", "exit status 4: Fatal: can't open lock file /run/xtables.lock: Is a directory", "rmdir"},
