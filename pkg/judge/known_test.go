@@ -318,6 +318,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "invalid character '<' looking for beginning of value", ""},
 		// A DEL: of a file that is empty or gone, or of another
 		{"bridge", "failed to parse netconf: unexpected end of JSON input", "jq ."},
+		{"multus", "error in getting result from DelNetworkList: failed to parse netconf: unexpected end of JSON input", "/var/lib/cni/flannel"},
+		{"multus", "error loading netconf: failed to load netconf: unexpected end of JSON input", "jq ."},
 		{"multus-shim", `plugin type="flannel" failed (delete): failed to parse netconf: unexpected end of JSON input`, "/var/lib/cni/flannel"},
 		{"flannel", "failed to load netconf: unexpected end of JSON input", "jq ."},
 		{"multus", `failed to get network "pods" cached result: failed to convert cached result version "0.1.0" to config version "0.4.0"`, ""},
