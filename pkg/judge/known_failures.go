@@ -1123,8 +1123,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to get VF information.*/(?P<PCI>[^/ ]+|‹[^›]+›)/physfn/net: no such file or directory`,
-		"replace sriov with host-device, or select other devices in the SR-IOV device plugin, if PCI has no physfn: it is no " +
-			"virtual function; otherwise give its physical function an interface in the node's namespace",
+		"bring the virtual function back (sriov_numvfs) if PCI is gone; replace sriov with host-device, or select other " +
+			"devices in the SR-IOV device plugin, if PCI has no physfn; otherwise give its physical function an interface " +
+			"in the node's namespace",
 		"ls -d /sys/bus/pci/devices/*/physfn", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 	},
 
