@@ -21,7 +21,7 @@ var knownFailures = []KnownFailure{
 		"ip -br address show BRIDGE; ip -br link show master BRIDGE", event.FoundBridge, "BRIDGE", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`,
 	},
 	{
-		"", `could not add IP address to .*: file exists`,
+		"", `could not add IP address .*: file exists`,
 		"delete the pod if the kubelet does not retry (kubectl delete pod): another ADD gave the new bridge the " +
 			"same address at the same time",
 		"ip -br address show type bridge", "", "", "containerd/cri#1024", `failed to set bridge addr: could not ` +
@@ -67,7 +67,7 @@ var knownFailures = []KnownFailure{
 		"grep -r mtu /etc/cni/net.d", "", "", "containernetworking/plugins#877", "failed to make veth pair: invalid argument",
 	},
 	{
-		"", `container veth name (provided )?\(.*\) .*already exists`,
+		"", `container veth name (provided )?\(.*\) .*already exists|validateIfName: interface name .+ already exists`,
 		"give each network of the pod its own interface name; delete the pod if an earlier ADD was cut short, so that it gets a new network namespace",
 		"ip netns exec NETNS ip -br link", "", "", "redhat-nfvpe/cni-route-override#1", `container veth name ("eth0") peer provided ("veth1a2b3c4d") already exists`,
 	},
@@ -173,9 +173,9 @@ var knownFailures = []KnownFailure{
 		"kubectl get node NODE -o jsonpath='{.spec.podCIDRs}'", "", "", "k0sproject/k0s#6939", "no IP ranges specified",
 	},
 	{
-		"calico", `(?i)no podCidr for node`,
-		"give the node a podCIDR (--allocate-node-cidrs and --cluster-cidr of kube-controller-manager), which Calico's CNI " +
-			"configuration asks for (usePodCidr)",
+		"", `(?i)no podCidr for node|pod cidr not assigned|\bPodCIDR not set for node`,
+		"give the node a podCIDR (--allocate-node-cidrs and --cluster-cidr of kube-controller-manager, with room for " +
+			"each node's --node-cidr-mask-size), which the CNI takes its addresses from (Calico: with usePodCidr)",
 		"kubectl get node NODE -o jsonpath='{.spec.podCIDRs}'", "", "", "projectcalico/calico#2418", "no podCidr for node worker-1",
 	},
 	{
@@ -341,7 +341,8 @@ var knownFailures = []KnownFailure{
 		"fuser -v /run/xtables.lock", "", "", "istio/istio#58507", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock; still 4s 0us time ahead to have a chance to grab the lock...",
 	},
 	{
-		"", `Could not fetch rule set generation id: Permission denied|Permission denied \(you must be root\)|refused (RTM|NFT_MSG)_\w+ \(EPERM\)`,
+		"", `Could not fetch rule set generation id: Permission denied|Permission denied \(you must be root\)|refused ` +
+			`(RTM|NFT_MSG)_\w+ \(EPERM\)|failed to (create (bridge|\w*vlan|dummy)|make veth pair)\b.*: operation not permitted`,
 		"give the container runtime CAP_NET_ADMIN in the node's network namespace: run it as root, without a CapabilityBoundingSet that lacks it",
 		"systemctl show -p CapabilityBoundingSet -p User containerd", "", "", "", "failed to list chains: running [/usr/sbin/iptables -t nat -S --wait]: exit status 1: iptables v1.8.9 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)",
 	},
@@ -464,7 +465,7 @@ var knownFailures = []KnownFailure{
 		"grep -rL cniVersion /etc/cni/net.d", "", "", "kubernetes/website#34204", `invalid version "": the version is empty`,
 	},
 	{
-		"", `incompatible CNI versions|unsupported CNI result version`,
+		"", `incompatible CNI versions|unsupported CNI result version|plugin \S+ does not support config version`,
 		"upgrade the plugin or runtime that reports this, or set cniVersion of the CNI configuration to a " +
 			"version that it supports",
 		"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
@@ -503,14 +504,14 @@ var knownFailures = []KnownFailure{
 		"grep -r OPTION /etc/cni/net.d", "", "", "tigera/operator#3088", "failed to load netconf: json: cannot unmarshal array into Go struct field TuningConf.sysctl of type map[string]string",
 	},
 	{
-		"", `failed to find plugin "(?P<PLUGIN>flannel|calico|calico-ipam|cilium-cni|antrea|aws-cni|weave-net|terway)" in path`,
+		"", `failed to find plugin \\?"(?P<PLUGIN>flannel|calico|calico-ipam|cilium-cni|antrea|aws-cni|weave-net|terway)\\?" in path`,
 		"start this CNI's agent on the node (restart it if it runs), which installs PLUGIN; if it installs " +
 			"it in another directory than those that the message names, correct its host directory or the " +
 			"runtime's CNI bin directory",
 		"ls -l /opt/cni/bin", "", "", "cilium/cilium#11497", `failed to find plugin "cilium-cni" in path [/home/kubernetes/bin]`,
 	},
 	{
-		"", `failed to find plugin "(?P<PLUGIN>[^"]+)" in path`,
+		"", `(failed to find|needs CNI) plugin \\?"(?P<PLUGIN>[^"\\]+)\\?" (in path|to be installed in)`,
 		"put PLUGIN into the CNI bin directory that the message names, executable; the reference plugins are in cni-plugins-linux-ARCH.tgz of containernetworking/plugins",
 		"ls -l /opt/cni/bin", "", "", "k8snetworkplumbingwg/multus-cni#1413", `plugin type="macvlan" failed (add): failed to find plugin "macvlan" in path [/opt/cni/bin]`,
 	},
@@ -1021,7 +1022,7 @@ var knownFailures = []KnownFailure{
 			"connect: connection refused",
 	},
 	{
-		"", `(stat|open) /\S*(/cni/|net\.d|multus\.d|whereabouts\.d)\S*kubeconfig: no such file or directory`,
+		"", `(stat|open) /\S*((/cni/|net\.d|multus\.d|whereabouts\.d)\S*kubeconfig|net\.d/‹base64 \d+›): no such file or directory`,
 		"start this CNI's DaemonSet pod on the node, which writes the file that the message names; if its log " +
 			"says that it wrote it elsewhere, correct its host directory or the path in the CNI configuration",
 		"find /etc/cni /var/lib/rancher -name '*kubeconfig'", "", "", "bitnami/charts#30606",
