@@ -104,6 +104,13 @@ var knownFailures = []KnownFailure{
 		"ip -d link show MASTER; ip -o link show type macvlan; ip -o link show type ipvlan", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", "failed to create macvlan: device or resource busy",
 	},
 	{
+		"", `failed to create macvlan: invalid argument`,
+		"take another master: macvlan needs an Ethernet interface, which mode passthru gives to one pod; on InfiniBand " +
+			"replace macvlan with ipoib or ib-sriov",
+		"ip -d link show MASTER", event.FoundMaster, "", "Mellanox/network-operator#1017",
+		"failed to create macvlan: invalid argument",
+	},
+	{
 		"macvlan ipvlan", `refused RTM_NEWLINK \(EBUSY\)|^device or resource busy$`,
 		otherMaster,
 		"ip -d link show MASTER", event.FoundMaster, "", "k8snetworkplumbingwg/multus-cni#1339", ", because the kernel refused RTM_NEWLINK (EBUSY)",
@@ -283,6 +290,20 @@ var knownFailures = []KnownFailure{
 		"", `can't initialize (?P<FAMILY>ip6?)tables table .(?P<TABLE>\w+).: Table does not exist`,
 		"load the module of the legacy table: modprobe iptable_TABLE (ip6table_TABLE for ip6tables); list it in /etc/modules-load.d; where the kernel has none, install iptables-nft",
 		"modinfo FAMILYtable_TABLE; iptables --version", event.FoundModule, "FAMILYtable_TABLE", "docker-library/docker#350", "unable to create chain CNI-HOSTPORT-SETMARK: failed to list chains: running [/sbin/iptables -t nat -S --wait]: exit status 3: iptables v1.8.7 (legacy): can't initialize iptables table `nat': Table does not exist (do you need to insmod?)",
+	},
+	{
+		"", `Failed to initialize nft: Protocol not supported|Could not fetch rule set generation id: Invalid argument`,
+		"load the modules: modprobe -a nf_tables nft_compat; reboot if an upgrade removed the modules of the running " +
+			"kernel; where the kernel has none, have the program that reports it use iptables-legacy",
+		"modinfo nf_tables; iptables --version", event.FoundModule, "nf_tables nft_compat", "linkerd/linkerd2#9053",
+		"iptables-nft-save v1.8.7 (nf_tables): Could not fetch rule set generation id: Invalid argument",
+	},
+	{
+		"", `(Chain|target) .KUBE-MARK-MASQ.(:| does)`,
+		"remove externalSetMarkChain from portmap's configuration, or upgrade CRI-O, so that they mark packets " +
+			"themselves: since Kubernetes 1.27 only kube-proxy makes the chain KUBE-MARK-MASQ",
+		"grep -r externalSetMarkChain /etc/cni/net.d", "", "", "cilium/cilium#30666",
+		"exit status 2 (iptables-restore v1.8.9 (nf_tables): Chain 'KUBE-MARK-MASQ' does not exist",
 	},
 	{
 		"", `table .(?P<TABLE>\w+). is incompatible, use 'nft' tool`,
@@ -471,6 +492,13 @@ var knownFailures = []KnownFailure{
 		"grep -r cniVersion /etc/cni/net.d", "", "", "containernetworking/plugins#690", `incompatible CNI versions; config is "1.0.0", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" "0.4.0"]`,
 	},
 	{
+		"", `configuration version .+ does not support the CHECK command`,
+		"set cniVersion of Multus' configuration to that of the network that the message names, or of that network to 0.4.0 " +
+			"or later: CRI-O calls CHECK from 0.4.0 on",
+		"grep -r cniVersion /etc/cni/net.d", "", "", "k8snetworkplumbingwg/multus-cni#525", "conflistCheck: error in " +
+			`getting result from CheckNetworkList: configuration version "0.3.0" does not support the CHECK command`,
+	},
+	{
 		"", `failed to get network .* cached result: .*(unexpected end of JSON input|invalid character)`,
 		"remove the files that grep -raL '}$' /var/lib/cni/results lists: an interrupted ADD left them empty or cut " +
 			"off, and they fail every DEL of their sandboxes",
@@ -616,6 +644,13 @@ var knownFailures = []KnownFailure{
 		"", askedServer + `(context deadline exceeded|net/http: request canceled)`,
 		"run kubectl get --raw '/readyz?verbose' on this node and fix what fails; if nothing fails, measure packet loss between this node and the API server (ping)",
 		"kubectl get --raw '/readyz?verbose'", "", "", "k8snetworkplumbingwg/multus-cni#1461", `Multus: [shop/web-7f9c6-x2b4n]: error waiting for pod: Get "https://10.96.0.1:443/api/v1/namespaces/shop/pods/web-7f9c6-x2b4n?timeout=1m0s": context deadline exceeded`,
+	},
+	{
+		"", `the server could not find the requested resource`,
+		"apply the CustomResourceDefinitions of this CNI's installed version (kubectl get crd lists them); upgrade the CNI " +
+			"if this Kubernetes no longer serves the API version that it asks for (kubectl api-versions)",
+		"kubectl get crd; kubectl api-versions", "", "", "k8snetworkplumbingwg/multus-cni#302",
+		"failed to get network resource: the server could not find the requested resource",
 	},
 	{
 		"", `unable to return a response in the time allotted|currently unable to handle the request|etcdserver: ` +
@@ -944,6 +979,19 @@ var knownFailures = []KnownFailure{
 		"", `subnet\.env is missing FLANNEL_`,
 		"restart flanneld on this node, which writes the file again: kubectl delete pod -A -l app=flannel --field-selector spec.nodeName=NODE",
 		"cat /run/flannel/subnet.env", "", "", "", "/run/flannel/subnet.env is missing FLANNEL_NETWORK, FLANNEL_SUBNET, FLANNEL_MTU, FLANNEL_IPMASQ",
+	},
+	{
+		"", `/net/bridge/bridge-nf-call-ip6?tables: (?i:no such file or directory)`,
+		"load the module: modprobe br_netfilter; list it in /etc/modules-load.d, too; if the node is a container, load " +
+			"it on its host",
+		"modinfo br_netfilter", event.FoundModule, "br_netfilter", "flannel-io/flannel#2166",
+		"Failed to check br_netfilter: stat /proc/sys/net/bridge/bridge-nf-call-iptables: no such file or directory",
+	},
+	{
+		"", `Network (\S+|‹[^›]+›) overlaps with existing (route|address)`,
+		"set IPALLOC_RANGE of the DaemonSet weave-net to a range that no route of a node overlaps (ip route); if the " +
+			"route is that of a CNI that is gone, delete the route",
+		"ip route", "", "", "weaveworks/weave#3211", "Network 10.32.0.0/12 overlaps with existing route 10.0.0.0/8 on host",
 	},
 	{
 		"", `/db\.sock\b.*((?i:no such file or directory)|[Cc]onnection refused)`,
