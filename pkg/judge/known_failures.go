@@ -197,7 +197,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `requested IP address (?P<ADDRESS>\S+|‹[^›]+›) is not available in range set`,
-		"run cat /var/lib/cni/networks/NETWORK/ADDRESS, which names the sandbox that has it; delete the file only if crictl pods does not list that sandbox",
+		"run cat /var/lib/cni/networks/NETWORK/ADDRESS, which names the sandbox or container that has it; delete the file " +
+			"only if no runtime of the node lists that ID (crictl pods, podman ps -a --no-trunc, nerdctl ps -a --no-trunc)",
 		"ls /var/lib/cni/networks", "", "", "podman-container-tools/podman#8403", "failed to allocate for range 0: requested IP address 172.18.24.10 is not available in range set 172.18.24.1-172.18.24.254",
 	},
 	{
