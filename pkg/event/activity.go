@@ -175,6 +175,8 @@ type Accept struct {
 	Agent  Actor  `json:"agent"`
 	// No accept was seen; Agent created the listening socket.
 	Listens bool `json:"listens,omitempty"`
+	// The answering thread's span, in a second Accept.
+	Thread *ThreadSpan `json:"thread,omitempty"`
 }
 
 // Close reports the end of a connection.

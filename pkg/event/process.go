@@ -12,8 +12,16 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// The parent's calls, innermost first, without those in its standard library.
-	Stack []Frame `json:"stack,omitempty"`
+	// The parent's calls, innermost first, without its standard library's.
+	Stack  []Frame     `json:"stack,omitempty"`
+	Thread *ThreadSpan `json:"thread,omitempty"`
+}
+
+// ThreadSpan is a span that a thread publishes (OTEP 4947).
+type ThreadSpan struct {
+	TraceContext
+	// At a fork: no tenant's.
+	Trusted bool `json:"trusted,omitempty"`
 }
 
 // Frame is one call of a trusted program.

@@ -81,6 +81,8 @@ type Stats struct {
 	Undecodable uint64
 	// agents' waits for processes that were not found
 	Unfound uint64
+	// of threads' spans
+	Garbled uint64
 	// runs and times need sysctl kernel.bpf_stats_enabled
 	Programs map[string]ProgramStats
 }

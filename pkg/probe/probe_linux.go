@@ -31,10 +31,10 @@ type Probe struct {
 
 	undecodable atomic.Uint64
 	unfound     atomic.Uint64
+	garbled     atomic.Uint64
 }
 
-// Open attaches the kernel side, whose events collect in the ring. It needs CAP_BPF and CAP_PERFMON (before 5.8
-// CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
+// Open attaches the kernel side, whose events collect in the ring. It needs what kernel.Open needs.
 func Open(o Options) (_ *Probe, err error) {
 	p := &Probe{options: o, opened: clock.Monotonic(), node: trust.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
 	defer func() {
@@ -139,7 +139,7 @@ func (p *Probe) Stats() Stats {
 	now := clock.Monotonic()
 	s := Stats{
 		Lost:        map[string]uint64{},
-		Undecodable: p.undecodable.Load(), Unfound: p.unfound.Load(),
+		Undecodable: p.undecodable.Load(), Unfound: p.unfound.Load(), Garbled: p.garbled.Load(),
 		Programs: map[string]ProgramStats{},
 		Observed: time.Duration(now - p.opened),
 		Attached: p.kernel.Gate.Calls.Lasted(now),

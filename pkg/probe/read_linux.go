@@ -51,12 +51,12 @@ func (p *Probe) reader(sink event.Sink) *reader {
 		probe: p,
 		decoder: decode.New(decode.Options{
 			Arguments: p.options.Arguments, Here: p.numbers.Here, Symbols: p.symbols, Processes: p.options.Processes,
-			Environ: environOf(procfs.NewMemory()), Functions: stacks,
+			Environ: environOf(procfs.NewMemory()), Functions: stacks, Garbled: &p.garbled,
 		}),
 		sink:   sink,
 		table:  newTable(p.kernel),
 		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
-		now:    clock.Monotonic(), plugins: map[event.Process]*watched{},
+		now:    clock.Monotonic(), plugins: map[event.Process]*watched{}, publishers: newPublishers(p.kernel),
 	}
 	r.agents = agents.New(p.options.Agents, p.options.Depth, r, &p.unfound)
 	r.agents.Functions = stacks
@@ -64,13 +64,14 @@ func (p *Probe) reader(sink event.Sink) *reader {
 }
 
 type reader struct {
-	probe   *Probe
-	decoder *decode.Decoder
-	sink    event.Sink
-	table   *table
-	losses  losses
-	agents  *agents.Agents
-	plugins map[event.Process]*watched
+	probe      *Probe
+	decoder    *decode.Decoder
+	sink       event.Sink
+	table      *table
+	losses     losses
+	agents     *agents.Agents
+	plugins    map[event.Process]*watched
+	publishers *publishers
 
 	// the gate's last opening, monotonic ns
 	opened int64
@@ -133,8 +134,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root at its quota fills its quarter of the ring; a quarter of it after
-// many records (bpf/maps.h, has_room).
+// pollActive is half of the time in which a root at its quota fills its quarter of the ring; after many records a
+// quarter.
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {
@@ -177,6 +178,9 @@ func (r *reader) one(e event.Event) {
 		}
 		r.look(exec.Call)
 		r.tie()
+	}
+	if exec, ok := e.Body.(*event.Exec); ok && exec.InPath {
+		r.publishers.look(exec.PID)
 	}
 	r.lastEvent = r.now
 	r.deliver(e)
@@ -336,7 +340,10 @@ func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.node.PrivilegedHere(pid)
 }
 
-func (r *reader) Watch(agent kernel.Key) { r.probe.kernel.Watch(agent) }
+func (r *reader) Watch(agent kernel.Key) {
+	r.publishers.look(agent.Pid)
+	r.probe.kernel.Watch(agent)
+}
 
 func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))

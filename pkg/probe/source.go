@@ -211,6 +211,8 @@ func (s Stats) Readings() []meter.Reading {
 		meter.Count("probe_starts_refused_total", "Programs of starting sandboxes beyond 1,024, which have no span.", s.Lost["table of sandbox starts full"]),
 		meter.Count("probe_records_undecodable_total", "Unknown records of BPF programs. Report them.", s.Undecodable),
 		meter.Count("probe_peers_unfound_total", "Agents' waits for a process of the node that was not found in time: the verdict has only its address.", s.Unfound),
+		meter.Count("probe_thread_contexts_invalid_total",
+			"Contexts of threads of plugins and agents (OTEP 4947) that were unreadable or invalid.", s.Garbled),
 		meter.Count("probe_seconds_total", "Time since the probe was loaded.", s.Observed.Seconds()),
 		meter.Count("probe_detail_seconds_total", "Time with system-call tracing on. Divided by probe_seconds_total it is the share in which other processes pay.", s.Attached.Seconds()),
 	}

@@ -1,5 +1,5 @@
 // Package agents decides which agents are followed, and for how long. The kernel side begins when an agent accepts a
-// plugin's connection. This package only reads /proc, and acts through a Follower.
+// plugin's connection.
 package agents
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const (
 	maxAgents = 64
-	// maxConnections is as in the kernel side, where each root gets a quarter.
+	// maxConnections is as in the kernel side.
 	maxConnections = 4096
 	// Linger is how long an agent is followed after its last connection.
 	Linger = time.Second

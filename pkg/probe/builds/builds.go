@@ -1,5 +1,4 @@
-// Package builds fingerprints files of CNI plugins: size, beginning, middle and end, where build ids are (ELF notes,
-// Go's build id, PE headers, symbols).
+// Package builds fingerprints files of CNI plugins: size, beginning, middle and end, where build ids are.
 package builds
 
 import (

@@ -29,7 +29,7 @@ func IdentityOf(info fs.FileInfo) Identity {
 	return Identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
-// runsStill saves opening the known file: one system call instead of twenty. A reused PID is harmless.
+// runsStill saves opening the known file. A reused PID is harmless.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
 	if before.build == "" || before.id == (Identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {

@@ -2,8 +2,11 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
+	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -18,6 +21,7 @@ import (
 
 // New returns a Decoder.
 func New(o Options) *Decoder {
+	o.Garbled = cmp.Or(o.Garbled, new(atomic.Uint64))
 	return &Decoder{
 		options:   o,
 		tree:      tree.New(o.Processes),
@@ -67,7 +71,7 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		parent := kernel.ProcessOf(w.Parent)
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
 			Process: kernel.ProcessOf(w.H.Task), Parent: parent, PID: w.H.Task.Pid,
-			Stack: d.stack(w, parent, more/8),
+			Stack: d.stack(w, parent, more/8), Thread: d.published(w.Context, w.H.Flags),
 		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
 		w := &d.execs
@@ -94,14 +98,34 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
 }
 
+// published returns a thread's span. Zero ids are no garbage.
+func (d *Decoder) published(c kernel.LifeThreadContext, flags uint8) *event.ThreadSpan {
+	none := c.Trace == [16]uint8{}
+	switch {
+	case flags&uint8(kernel.LifeFlagFLAG_CONTEXT) == 0, c.Valid == 1 && none && c.Span == [8]uint8{}:
+		return nil
+	case c.Valid != 1, none, c.Span == [8]uint8{}:
+		d.options.Garbled.Add(1)
+		return nil
+	}
+	return &event.ThreadSpan{
+		TraceContext: event.TraceContext{Parent: fmt.Sprintf("00-%x-%x-%02x", c.Trace, c.Span, c.TraceFlags&1)},
+		Trusted:      flags&uint8(kernel.LifeFlagFLAG_TRUSTED) != 0,
+	}
+}
+
 func (d *Decoder) stack(w *kernel.LifeForkEvent, parent event.Process, depth int) []event.Frame {
 	if d.options.Functions == nil || w.Mounts == 0 || depth == 0 {
 		return nil
 	}
+	depth = min(depth, len(w.Stack))
+	if end := slices.Index(w.Stack[:depth], 0); end >= 0 {
+		depth = end
+	}
 	return d.options.Functions.Name(functions.Stack{
 		Image:     functions.Image{Process: parent, Execs: w.Execs, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd},
 		PID:       w.Parent.Pid,
-		Addresses: w.Stack[:min(depth, len(w.Stack))],
+		Addresses: w.Stack[:depth],
 	})
 }
 

@@ -120,6 +120,38 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+func TestASpanIsValidOrNone(t *testing.T) {
+	var w kernel.LifeForkEvent
+	w.H.Kind, w.H.Time = uint8(kernel.LifeKindKIND_FORK), 1000
+	published := kernel.LifeFlagFLAG_CONTEXT
+	for name, test := range map[string]struct {
+		flags             kernel.LifeFlag
+		trace, span       byte
+		valid, traceFlags byte
+		want              string
+		garbled           uint64
+	}{
+		"of a tenant":     {published, 0xab, 0xcd, 1, 255, "00-000000000000000000000000000000ab-00000000000000cd-01 false", 0},
+		"trusted":         {published | kernel.LifeFlagFLAG_TRUSTED, 0xab, 0xcd, 1, 2, "00-000000000000000000000000000000ab-00000000000000cd-00 true", 0},
+		"not published":   {kernel.LifeFlagFLAG_TRUSTED, 0xab, 0xcd, 1, 1, "", 0},
+		"none active":     {published, 0, 0, 1, 0, "", 0},
+		"no trace":        {published, 0, 0xcd, 1, 1, "", 1},
+		"no span":         {published, 0xab, 0, 1, 1, "", 1},
+		"another version": {published, 0xab, 0xcd, 2, 1, "", 1},
+		"unreadable":      {published, 0, 0, 255, 0, "", 1},
+	} {
+		w.H.Flags = uint8(test.flags)
+		w.Context.Trace[15], w.Context.Span[7], w.Context.Valid, w.Context.TraceFlags = test.trace, test.span, test.valid, test.traceFlags
+		d, got := newDecoder(), ""
+		events := harness.Must(d.Events(unsafe.Slice((*byte)(unsafe.Pointer(&w)), unsafe.Sizeof(w))))(t)
+		if thread := events[0].Body.(*event.Fork).Thread; thread != nil {
+			got = fmt.Sprint(thread.Parent, " ", thread.Trusted)
+		}
+		harness.Equal(t, got, test.want, name)
+		harness.Equal(t, d.options.Garbled.Load(), test.garbled, name)
+	}
+}
+
 func TestAForkCarriesTheFunctions(t *testing.T) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	harness.Check(t, err)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -31,8 +33,16 @@ func (d *Decoder) refused(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-func (*Decoder) accepted(r record) ([]event.Body, bool) {
-	return one(&event.Accept{Socket: socketOf(r), Agent: *r.other()}), r.Other.Tgid != 0
+func (d *Decoder) accepted(r record) ([]event.Body, bool) {
+	a := &event.Accept{Socket: socketOf(r), Agent: *r.other()}
+	if r.H.Flags&uint8(kernel.LifeFlagFLAG_CONTEXT) != 0 {
+		var c kernel.LifeThreadContext
+		_, err := wire(&c, r.data, unsafe.Sizeof(c))
+		if a.Thread = d.published(c, r.H.Flags); err != nil || a.Thread == nil {
+			return nil, true
+		}
+	}
+	return one(a), r.Other.Tgid != 0
 }
 
 func (*Decoder) closed(r record) ([]event.Body, bool) {

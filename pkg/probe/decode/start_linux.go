@@ -16,7 +16,7 @@ import (
 const stepsMax = 1024
 
 // steps are the programs of sandboxes that start: the runtime runs the shim, which leaves a server; the server runs the
-// OCI runtime (create, start); that runs init, hooks and commands. Server and init have no events of their own.
+// OCI runtime (create, start); that runs init, hooks and commands.
 type steps map[event.Process]*step
 
 type step struct {

@@ -3,6 +3,7 @@ package decode
 import (
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/netlink"
@@ -25,6 +26,7 @@ type Options struct {
 	// names the functions of programs; may be nil
 	Functions *functions.Stacks
 	Processes int
+	Garbled   *atomic.Uint64 // spans of threads; may be nil
 	// returns a plugin's environment; may be nil
 	Environ func(*event.Exec) []string
 }

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// a dozen per node, a few forks each
 	programsMax = 64
 	stacksMax   = 1024
 	placesMax   = 4096

@@ -28,6 +28,8 @@ const (
 	FunctionsMapMisses             = "misses"
 	FunctionsMapPairs              = "pairs"
 	FunctionsMapProcesses          = "processes"
+	FunctionsMapPublishers         = "publishers"
+	FunctionsMapPublishing         = "publishing"
 	FunctionsMapRecords            = "records"
 	FunctionsMapRoles              = "roles"
 	FunctionsMapSlots              = "slots"
@@ -196,6 +198,8 @@ type FunctionsMapSpecs struct {
 	Misses      *ebpf.MapSpec `ebpf:"misses"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
+	Publishers  *ebpf.MapSpec `ebpf:"publishers"`
+	Publishing  *ebpf.MapSpec `ebpf:"publishing"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
 	Roles       *ebpf.MapSpec `ebpf:"roles"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
@@ -256,6 +260,8 @@ type FunctionsMaps struct {
 	Misses      *ebpf.Map `ebpf:"misses"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
+	Publishers  *ebpf.Map `ebpf:"publishers"`
+	Publishing  *ebpf.Map `ebpf:"publishing"`
 	Records     *ebpf.Map `ebpf:"records"`
 	Roles       *ebpf.Map `ebpf:"roles"`
 	Slots       *ebpf.Map `ebpf:"slots"`
@@ -276,6 +282,8 @@ func (m *FunctionsMaps) Close() error {
 		m.Misses,
 		m.Pairs,
 		m.Processes,
+		m.Publishers,
+		m.Publishing,
 		m.Records,
 		m.Roles,
 		m.Slots,

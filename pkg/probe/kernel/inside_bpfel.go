@@ -188,6 +188,12 @@ type InsideProcess struct {
 	Said      uint32
 }
 
+type InsidePublisher struct {
+	_     structs.HostLayout
+	Inode uint64
+	Size  uint64
+}
+
 type InsideRecord struct {
 	_    structs.HostLayout
 	E    InsideCallEvent
@@ -223,6 +229,7 @@ type InsideStream struct {
 	Dialled      uint64
 	Dialler      uint32
 	Netns        uint32
+	Span         uint64
 }
 
 type InsideTaskKey struct {
@@ -249,6 +256,8 @@ const (
 	InsideMapMisses           = "misses"
 	InsideMapPairs            = "pairs"
 	InsideMapProcesses        = "processes"
+	InsideMapPublishers       = "publishers"
+	InsideMapPublishing       = "publishing"
 	InsideMapRecords          = "records"
 	InsideMapRoles            = "roles"
 	InsideMapSlots            = "slots"
@@ -378,6 +387,8 @@ type InsideMapSpecs struct {
 	Misses      *ebpf.MapSpec `ebpf:"misses"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
+	Publishers  *ebpf.MapSpec `ebpf:"publishers"`
+	Publishing  *ebpf.MapSpec `ebpf:"publishing"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
 	Roles       *ebpf.MapSpec `ebpf:"roles"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
@@ -445,6 +456,8 @@ type InsideMaps struct {
 	Misses      *ebpf.Map `ebpf:"misses"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
+	Publishers  *ebpf.Map `ebpf:"publishers"`
+	Publishing  *ebpf.Map `ebpf:"publishing"`
 	Records     *ebpf.Map `ebpf:"records"`
 	Roles       *ebpf.Map `ebpf:"roles"`
 	Slots       *ebpf.Map `ebpf:"slots"`
@@ -466,6 +479,8 @@ func (m *InsideMaps) Close() error {
 		m.Misses,
 		m.Pairs,
 		m.Processes,
+		m.Publishers,
+		m.Publishing,
 		m.Records,
 		m.Roles,
 		m.Slots,

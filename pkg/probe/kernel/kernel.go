@@ -1,5 +1,4 @@
-// Package kernel is the kernel side of the probe: BPF programs (bpf/), their attachment and tables. A hook is a line
-// of attach_linux.go and a program in bpf/; records are in bpf/wire.h.
+// Package kernel is the kernel side of the probe: BPF programs (bpf/), their attachment and tables.
 package kernel
 
 import (

@@ -141,6 +141,7 @@ const (
 	LifeFlagFLAG_ARGS_CUT LifeFlag = 8
 	LifeFlagFLAG_ENV_CUT  LifeFlag = 16
 	LifeFlagFLAG_START    LifeFlag = 32
+	LifeFlagFLAG_CONTEXT  LifeFlag = 64
 )
 
 type LifeForkEvent struct {
@@ -160,6 +161,8 @@ type LifeForkEvent struct {
 	CodeStart uint64
 	CodeEnd   uint64
 	Stack     [32]uint64
+	Context   LifeThreadContext
+	_         [4]byte
 }
 
 type LifeHabit struct {
@@ -208,6 +211,12 @@ type LifeProcess struct {
 	Asking    uint64
 	Asked     uint32
 	Said      uint32
+}
+
+type LifePublisher struct {
+	_     structs.HostLayout
+	Inode uint64
+	Size  uint64
 }
 
 type LifeSandbox struct {
@@ -261,6 +270,15 @@ type LifeTaskKey struct {
 	Pid   uint32
 }
 
+type LifeThreadContext struct {
+	_          structs.HostLayout
+	Trace      [16]uint8
+	Span       [8]uint8
+	Valid      uint8
+	TraceFlags uint8
+	Attributes uint16
+}
+
 type LifeWatched struct {
 	_      structs.HostLayout
 	Server LifeServer
@@ -282,6 +300,8 @@ const (
 	LifeMapLosses        = "losses"
 	LifeMapOutcasts      = "outcasts"
 	LifeMapProcesses     = "processes"
+	LifeMapPublishers    = "publishers"
+	LifeMapPublishing    = "publishing"
 	LifeMapSandboxes     = "sandboxes"
 	LifeMapScratches     = "scratches"
 	LifeMapServers       = "servers"
@@ -305,6 +325,7 @@ const (
 	LifeVarUnusedAnchor  = "unused_anchor"
 	LifeVarUnusedBelief  = "unused_belief"
 	LifeVarUnusedCaller  = "unused_caller"
+	LifeVarUnusedContext = "unused_context"
 	LifeVarUnusedCounter = "unused_counter"
 	LifeVarUnusedExec    = "unused_exec"
 	LifeVarUnusedExit    = "unused_exit"
@@ -370,23 +391,25 @@ type LifeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeMapSpecs struct {
-	Accounts  *ebpf.MapSpec `ebpf:"accounts"`
-	Anchors   *ebpf.MapSpec `ebpf:"anchors"`
-	Beliefs   *ebpf.MapSpec `ebpf:"beliefs"`
-	Calls     *ebpf.MapSpec `ebpf:"calls"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Forks     *ebpf.MapSpec `ebpf:"forks"`
-	Habits    *ebpf.MapSpec `ebpf:"habits"`
-	Losses    *ebpf.MapSpec `ebpf:"losses"`
-	Outcasts  *ebpf.MapSpec `ebpf:"outcasts"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Sandboxes *ebpf.MapSpec `ebpf:"sandboxes"`
-	Scratches *ebpf.MapSpec `ebpf:"scratches"`
-	Servers   *ebpf.MapSpec `ebpf:"servers"`
-	Slips     *ebpf.MapSpec `ebpf:"slips"`
-	Slots     *ebpf.MapSpec `ebpf:"slots"`
-	Starts    *ebpf.MapSpec `ebpf:"starts"`
+	Accounts   *ebpf.MapSpec `ebpf:"accounts"`
+	Anchors    *ebpf.MapSpec `ebpf:"anchors"`
+	Beliefs    *ebpf.MapSpec `ebpf:"beliefs"`
+	Calls      *ebpf.MapSpec `ebpf:"calls"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Forks      *ebpf.MapSpec `ebpf:"forks"`
+	Habits     *ebpf.MapSpec `ebpf:"habits"`
+	Losses     *ebpf.MapSpec `ebpf:"losses"`
+	Outcasts   *ebpf.MapSpec `ebpf:"outcasts"`
+	Processes  *ebpf.MapSpec `ebpf:"processes"`
+	Publishers *ebpf.MapSpec `ebpf:"publishers"`
+	Publishing *ebpf.MapSpec `ebpf:"publishing"`
+	Sandboxes  *ebpf.MapSpec `ebpf:"sandboxes"`
+	Scratches  *ebpf.MapSpec `ebpf:"scratches"`
+	Servers    *ebpf.MapSpec `ebpf:"servers"`
+	Slips      *ebpf.MapSpec `ebpf:"slips"`
+	Slots      *ebpf.MapSpec `ebpf:"slots"`
+	Starts     *ebpf.MapSpec `ebpf:"starts"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -406,6 +429,7 @@ type LifeVariableSpecs struct {
 	UnusedAnchor  *ebpf.VariableSpec `ebpf:"unused_anchor"`
 	UnusedBelief  *ebpf.VariableSpec `ebpf:"unused_belief"`
 	UnusedCaller  *ebpf.VariableSpec `ebpf:"unused_caller"`
+	UnusedContext *ebpf.VariableSpec `ebpf:"unused_context"`
 	UnusedCounter *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.VariableSpec `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.VariableSpec `ebpf:"unused_exit"`
@@ -439,23 +463,25 @@ func (o *LifeObjects) Close() error {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifeMaps struct {
-	Accounts  *ebpf.Map `ebpf:"accounts"`
-	Anchors   *ebpf.Map `ebpf:"anchors"`
-	Beliefs   *ebpf.Map `ebpf:"beliefs"`
-	Calls     *ebpf.Map `ebpf:"calls"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Forks     *ebpf.Map `ebpf:"forks"`
-	Habits    *ebpf.Map `ebpf:"habits"`
-	Losses    *ebpf.Map `ebpf:"losses"`
-	Outcasts  *ebpf.Map `ebpf:"outcasts"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Sandboxes *ebpf.Map `ebpf:"sandboxes"`
-	Scratches *ebpf.Map `ebpf:"scratches"`
-	Servers   *ebpf.Map `ebpf:"servers"`
-	Slips     *ebpf.Map `ebpf:"slips"`
-	Slots     *ebpf.Map `ebpf:"slots"`
-	Starts    *ebpf.Map `ebpf:"starts"`
+	Accounts   *ebpf.Map `ebpf:"accounts"`
+	Anchors    *ebpf.Map `ebpf:"anchors"`
+	Beliefs    *ebpf.Map `ebpf:"beliefs"`
+	Calls      *ebpf.Map `ebpf:"calls"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Forks      *ebpf.Map `ebpf:"forks"`
+	Habits     *ebpf.Map `ebpf:"habits"`
+	Losses     *ebpf.Map `ebpf:"losses"`
+	Outcasts   *ebpf.Map `ebpf:"outcasts"`
+	Processes  *ebpf.Map `ebpf:"processes"`
+	Publishers *ebpf.Map `ebpf:"publishers"`
+	Publishing *ebpf.Map `ebpf:"publishing"`
+	Sandboxes  *ebpf.Map `ebpf:"sandboxes"`
+	Scratches  *ebpf.Map `ebpf:"scratches"`
+	Servers    *ebpf.Map `ebpf:"servers"`
+	Slips      *ebpf.Map `ebpf:"slips"`
+	Slots      *ebpf.Map `ebpf:"slots"`
+	Starts     *ebpf.Map `ebpf:"starts"`
 }
 
 func (m *LifeMaps) Close() error {
@@ -471,6 +497,8 @@ func (m *LifeMaps) Close() error {
 		m.Losses,
 		m.Outcasts,
 		m.Processes,
+		m.Publishers,
+		m.Publishing,
 		m.Sandboxes,
 		m.Scratches,
 		m.Servers,
@@ -497,6 +525,7 @@ type LifeVariables struct {
 	UnusedAnchor  *ebpf.Variable `ebpf:"unused_anchor"`
 	UnusedBelief  *ebpf.Variable `ebpf:"unused_belief"`
 	UnusedCaller  *ebpf.Variable `ebpf:"unused_caller"`
+	UnusedContext *ebpf.Variable `ebpf:"unused_context"`
 	UnusedCounter *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.Variable `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.Variable `ebpf:"unused_exit"`

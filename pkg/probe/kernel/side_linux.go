@@ -216,6 +216,7 @@ func (s *Side) shared() map[string]*ebpf.Map {
 	l := &s.Life
 	return map[string]*ebpf.Map{
 		"processes": l.Processes, "events": l.Events, "counters": l.Counters, "losses": l.Losses, "accounts": l.Accounts, "calls": l.Calls, "slots": l.Slots,
+		"publishers": l.Publishers, "publishing": l.Publishing,
 	}
 }
 

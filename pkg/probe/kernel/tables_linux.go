@@ -50,6 +50,16 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
+// Publishes stores a program's builds.ThreadContext; nil: none.
+func (s *Side) Publishes(inode, size uint64, offset *int64) {
+	program := LifePublisher{Inode: inode, Size: size}
+	if offset == nil {
+		_ = s.Life.Publishers.Delete(program)
+	} else if s.Life.Publishers.Put(program, *offset) == nil {
+		_ = s.Life.Publishing.Put(uint32(0), uint32(1))
+	}
+}
+
 // Process returns an entry of the process table; false if the process is not followed.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
@@ -118,7 +128,7 @@ func (s *Side) Counters() [LifeCounterCOUNTERS]uint64 { return s.counters.read()
 // batch: 30 system calls for a table of 8192.
 const few, batch = 16, 256
 
-// Each may miss concurrent additions; f may delete. Unreadable tables count as empty, so that the reader never stops.
+// Each may miss concurrent additions; f may delete. Unreadable tables count as empty.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
 	if m == nil {
 		return

@@ -35,6 +35,7 @@ volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 
 #include "file.h"
 #include "program.h"
 #include "socket.h"
+#include "context.h"
 #include "stream.h"
 #include "mutex.h"
 #include "thread.h"

@@ -122,6 +122,7 @@ struct file_lock_context;
 struct inode {
 	unsigned short i_mode;
 	unsigned long i_ino;
+	long long i_size;
 	struct super_block *i_sb;
 	struct file_lock_context *i_flctx;
 };
@@ -165,6 +166,7 @@ struct files_struct {
 };
 
 struct mm_struct {
+	struct file *exe_file;
 	unsigned long start_code, end_code;
 	unsigned long arg_start, arg_end, env_start, env_end;
 };
@@ -206,6 +208,25 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	__u64 self_exec_id;
+};
+
+/* A thread pointer, by architecture. */
+struct thread_struct___fs {
+	unsigned long fsbase;
+};
+
+struct task_struct___fs {
+	struct thread_struct___fs thread;
+};
+
+struct thread_struct___tp {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+
+struct task_struct___tp {
+	struct thread_struct___tp thread;
 };
 
 struct seq_file;

@@ -36,9 +36,11 @@ volatile const __s32 root_share = 0; /* part of a table for one root */
 #include "search.h"
 #include "scan.h"
 #include "start.h"
+#include "context.h"
 
 /* For bpf2go's Go types. */
 const struct fork_event *unused_fork __attribute__((unused));
+const struct thread_context *unused_context __attribute__((unused));
 const struct exec_event *unused_exec __attribute__((unused));
 const struct exit_event *unused_exit __attribute__((unused));
 const struct call *unused_in_call __attribute__((unused));
@@ -131,8 +133,10 @@ static __always_inline __u64 add_stack(void *ctx, struct task_struct *task, cons
 	long n;
 
 	e->mounts = 0;
+	e->h.flags = 0;
 	if (p->agent ? !p->on_node || mounts != p->mounts : mounts != node_mounts)
 		return bare;
+	e->h.flags = !p->agent || privileged_on_node(task) ? FLAG_TRUSTED : 0;
 	n = bpf_get_stack(ctx, e->stack, sizeof(e->stack), BPF_F_USER_STACK);
 	if (n <= 0 || n > sizeof(e->stack))
 		return bare;
@@ -177,6 +181,10 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!e)
 		return 0;
 	size = add_stack(ctx, parent, up, e);
+	if (published(child, &e->context)) {
+		e->h.flags |= FLAG_CONTEXT;
+		size = sizeof(*e);
+	}
 	e->h.kind = KIND_FORK;
 	e->h.time = bpf_ktime_get_ns();
 	p.since = e->h.time;

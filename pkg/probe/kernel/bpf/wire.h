@@ -17,6 +17,7 @@ enum flag {
 	FLAG_ARGS_CUT = 1 << 3,  /* arguments longer than ARGS_MAX */
 	FLAG_ENV_CUT = 1 << 4,   /* environment longer than the searched part */
 	FLAG_START = 1 << 5,     /* a process of a sandbox's start */
+	FLAG_CONTEXT = 1 << 6,   /* its thread published a context, see context.h */
 };
 
 /* Why a run is trusted, see believe.h. */
@@ -60,6 +61,16 @@ struct head {
 /* Go needs ten frames from its fork to the caller of os/exec. */
 #define FRAMES_MAX 32
 
+/* A thread's span, as OTEP 4947 lays it out. */
+struct thread_context {
+	__u8 trace[16], span[8];
+	__u8 valid; /* 1; CONTEXT_BROKEN: unreadable */
+	__u8 trace_flags;
+	__u16 attributes; /* bytes behind it, unread */
+};
+
+#define CONTEXT_BROKEN 255
+
 struct fork_event {
 	struct head h;
 	struct task_key parent;
@@ -68,6 +79,7 @@ struct fork_event {
 	__u32 mounts, execs;
 	__u64 code_start, code_end;
 	__u64 stack[FRAMES_MAX];
+	struct thread_context context; /* with FLAG_CONTEXT */
 };
 
 struct exec_event {
