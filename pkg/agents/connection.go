@@ -23,6 +23,8 @@ type connection struct {
 // acceptsMax bounds early accepts: over loopback, accept may return before connect.
 const acceptsMax = 64
 
+const threadsMax = 8
+
 // Connections are the open connections, by socket.
 type Connections struct {
 	agents  *Agents
@@ -120,7 +122,10 @@ func refused(im *model.Image, network, address string) *model.Fact {
 
 func (cs *Connections) accept(a *event.Accept) {
 	if c := cs.sockets[a.Socket]; c != nil {
-		if c.Answered && a.Listens {
+		if a.Thread != nil && len(c.Threads) < threadsMax {
+			c.Threads = append(c.Threads, a.Thread)
+		}
+		if c.Answered && (a.Listens || a.Thread != nil) {
 			return
 		}
 		c.answered(a)

@@ -16,6 +16,7 @@ type Connection struct {
 	// The process that answered (Answered), or created the listening socket.
 	Agent    *event.Actor
 	Answered bool
+	Threads  []*event.ThreadSpan
 	Work     *Work
 	Exchange *Exchange
 	// Exchanged counts its exchanges, which are separate facts.

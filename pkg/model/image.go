@@ -34,8 +34,9 @@ type Program struct {
 	File, Name      string
 	Args            []string
 	Hidden          int // withheld arguments
-	// The caller's stack at the fork.
-	Stack []event.Frame
+	// At the fork, the caller's.
+	Stack  []event.Frame
+	Thread *event.ThreadSpan
 	// The namespace at the exec.
 	NetNS event.Namespace
 	// Fingerprint of a plugin's file.

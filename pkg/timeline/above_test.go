@@ -186,3 +186,34 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("%+v, %d remembered", got, len(s.line.past.orphans.entries))
 	}
 }
+
+func TestATrustedThreadIsAboveTheCallsThatItRuns(t *testing.T) {
+	runs := func(trusted bool, context ...string) func(*story) {
+		return func(s *story) {
+			s.plugin(0, "m", "ADD", "shim", container("c0")).at(1, &event.Accept{})
+			s.line.tree.Serve("agentd", 1)
+			for i, c := range context {
+				at, p, env := int64(10*i+10), fmt.Sprint("p", i), ""
+				if c == "environment" {
+					c, env = sampledContext, unsampledContext
+				}
+				s.at(at, &event.Fork{Process: event.Process(p), Parent: "agentd", Thread: &event.ThreadSpan{TraceContext: event.TraceContext{Parent: c}, Trusted: trusted}}).
+					plugin(at, p, "ADD", fmt.Sprint("plugin", i), by("agentd"), startedBy(event.CallerAgent), environment(env)).exit(at+1, p)
+			}
+		}
+	}
+	other := strings.Replace(sampledContext, "0af7", "1bf7", 1)
+	stories{
+		"its span":                     {runs(true, sampledContext), "eth0<" + sampledContext},
+		"a chain under several spans":  {runs(true, sampledContext, other), "eth0<" + sampledContext},
+		"a tenant's is never a parent": {runs(false, sampledContext), "eth0<-"},
+		"the environment is nearer":    {runs(true, "environment"), "eth0<" + unsampledContext},
+	}.each(t, tell, func(s *story) string {
+		for _, line := range strings.Split(departures(s.tick(9000).end()), "\n") {
+			if _, calls, is := strings.Cut(line, ": "); is && !strings.Contains(line, "shim") {
+				return calls
+			}
+		}
+		return ""
+	})
+}

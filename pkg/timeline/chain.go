@@ -56,7 +56,7 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 		}
 	}
 	call := &model.Call{
-		Parent:  model.Parent{Trace: e.Call.Trace, Baggage: e.Call.Baggage},
+		Parent:  model.Parent{Trace: parent(im, e), Baggage: e.Call.Baggage},
 		Command: e.Call.Command,
 		IfName:  e.Call.IfName,
 		NetNS:   e.Call.NetNS,
@@ -65,6 +65,14 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 	}
 	op.Calls = append(op.Calls, call)
 	return call
+}
+
+// parent falls back on the trusted thread that ran the first plugin.
+func parent(first *model.Image, e *event.Exec) event.TraceContext {
+	if t := first.Thread; e.Call.Trace.Parent == "" && t != nil && t.Trusted {
+		return t.TraceContext
+	}
+	return e.Call.Trace
 }
 
 // waiting returns the process below the link that waits for a run which an agent started (Multus thick): its parent
@@ -88,7 +96,7 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 	switch {
 	case first.Parent != im.Parent:
 		return false
-	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
+	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != parent(first, e).Parent:
 		return false
 	case !last.Ended:
 		return false // plugins of a chain run one after another

@@ -74,7 +74,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	step.Process.Kept = p
 	if p.Op.Room() {
 		im := active.NewImage(now, e, step.Role == tree.Delegate || step.Role == tree.Root)
-		im.Stack = step.Process.Stack
+		im.Stack, im.Thread = step.Process.Stack, step.Process.Thread
 		p.Runs(im, e.Used)
 		t.pods.Begun(p, e.Process)
 	}
@@ -94,7 +94,7 @@ func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*m
 		op.Lacks("already running when cniscope started")
 	}
 	im := active.NewImage(now, e, true)
-	im.Stack = of.Stack
+	im.Stack, im.Thread = of.Stack, of.Thread
 	if p := waiting(op, im, e); p != nil {
 		p.Runs(im, e.Used)
 		of.Kept = p

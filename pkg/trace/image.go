@@ -9,8 +9,10 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 // image draws im. run is the run around it, nil for a run of the chain; failing: the call failed.
@@ -28,7 +30,7 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	add(s, aboutRun(run.Run)...)
 	w.scratch = aboutActivity(aboutProcess(w.scratch[:0], im), im)
 	add(s, w.scratch...)
-	s.Links = w.perhaps(im.Attribution)
+	s.Links = append(w.perhaps(im.Attribution), threadLinks(im.Thread)...)
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}
@@ -45,6 +47,18 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	for _, child := range im.Children {
 		w.image(below, child, run, failing)
 	}
+}
+
+func threadLinks(threads ...*event.ThreadSpan) (links []*tracepb.Span_Link) {
+	for _, thread := range threads {
+		if thread == nil {
+			continue
+		}
+		if span := w3c.Parse(thread.TraceContext); span.IsValid() {
+			links = append(links, link(span.SpanContext, "span of the thread"))
+		}
+	}
+	return links
 }
 
 type drawer struct {
@@ -121,6 +135,7 @@ func (d *drawing) connection(f *model.Fact) {
 	}
 	s := d.fact(f, name, attr.KindAgent, aboutPeer(c)...)
 	s.Kind = tracepb.Span_SPAN_KIND_CLIENT
+	s.Links = append(s.Links, threadLinks(c.Threads...)...)
 	if c.Error != "" {
 		d.fail(s, judge.Peer(c)+": "+c.Error, c.Error)
 	}

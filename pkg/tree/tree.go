@@ -33,9 +33,10 @@ type Process struct {
 	Agent *Agent
 	// Set by Tree.Assign, also for descendants.
 	Worker bool
-	// The parent's stack at the fork.
-	Stack []event.Frame
-	Kept  any
+	// At the fork, the parent's.
+	Stack  []event.Frame
+	Thread *event.ThreadSpan
+	Kept   any
 }
 
 // Leads reports whether p is its run's plugin process.
@@ -128,7 +129,7 @@ func (t *Tree) Apply(body event.Body) Step {
 	case *event.Fork:
 		step := t.fork(b.Process, b.Parent)
 		if step.Role == Forked {
-			step.Process.Stack = b.Stack[:min(len(b.Stack), framesMax)]
+			step.Process.Stack, step.Process.Thread = b.Stack[:min(len(b.Stack), framesMax)], b.Thread
 		}
 		return step
 	case *event.Exec:
@@ -190,7 +191,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 		t.Remove(p.Key)
 		step := t.root(e, p)
 		if step.Role == Root {
-			step.Process.Kept, step.Process.Stack = p.Kept, p.Stack
+			step.Process.Kept, step.Process.Stack, step.Process.Thread = p.Kept, p.Stack, p.Thread
 		}
 		return step
 	case p.Run == nil:
