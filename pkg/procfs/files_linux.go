@@ -128,5 +128,5 @@ func OpenRegular(name string, flags int) (*os.File, error) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, &os.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
 	}
-	return os.Open("/proc/self/fd/" + strconv.Itoa(fd))
+	return open("/proc/self/fd/" + strconv.Itoa(fd))
 }

@@ -3,8 +3,8 @@ package procfs
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -28,22 +28,28 @@ func open(file string) (*os.File, error) {
 
 // ReadMost reads up to most bytes; with ErrCut there are more.
 func ReadMost(file string, most int64) ([]byte, error) {
-	f, err := open(file)
+	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: file, Err: err}
 	}
-	defer f.Close()
-	var data bytes.Buffer
-	data.Grow(4 << 10)
-	_, err = data.ReadFrom(io.LimitReader(f, most+1))
-	if err == nil && int64(data.Len()) > most {
-		return data.Bytes()[:most], ErrCut
+	defer syscall.Close(fd)
+	for data := make([]byte, 0, 4<<10); ; data = slices.Grow(data, 1) {
+		n, err := syscall.Read(fd, data[len(data):cap(data)])
+		data = data[:len(data)+max(n, 0)]
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return data, &os.PathError{Op: "read", Path: file, Err: err}
+		case int64(len(data)) > most:
+			return data[:most], ErrCut
+		case n == 0:
+			return data, nil
+		}
 	}
-	return data.Bytes(), err
 }
 
-// Patience bounds reads that may hang on a mount. Each may last up to Each. A read that hangs holds a thread, so while
-// Most of them do, Within reads nothing.
+// Patience bounds reads that may hang on a mount: each lasts up to Each. While Most of them hold a thread, Within reads
+// nothing.
 type Patience struct {
 	Each time.Duration
 	Most int32
@@ -86,7 +92,7 @@ type Memory struct{ patience Patience }
 // pods have 10 KiB.
 const memoryMax = 1 << 20
 
-// NewMemory returns a Memory that allows 100 ms per read (normal: microseconds) and eight reads that hang.
+// NewMemory allows 100 ms per read (normal: microseconds) and eight hanging reads.
 func NewMemory() *Memory { return &Memory{patience: Patience{Each: 100 * time.Millisecond, Most: 8}} }
 
 // Environment returns the initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
