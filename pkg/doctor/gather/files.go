@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -206,6 +207,7 @@ func readPlain(file string, most int64) (text []byte, written time.Time, err err
 	if !info.Mode().IsRegular() || info.Size() > most {
 		return nil, written, errors.New("it is no file, or too large")
 	}
-	text, err = io.ReadAll(io.LimitReader(f, most))
-	return text, info.ModTime(), err
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(f, most))
+	return data.Bytes(), info.ModTime(), err
 }

@@ -30,7 +30,7 @@ import (
 const (
 	// Files: far more than a node's pods; all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// Bytes of a file: a result has about 2 KB; a lease is an id and an interface.
+	// Bytes: a result has about 2 KB; a lease is an id and an interface.
 	resultMax, leaseMax = 256 << 10, 512
 )
 
@@ -172,7 +172,7 @@ func list(sees view, dir string, most int) ([]string, error) {
 }
 
 func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) error {
-	left := leasesMax
+	left, in := leasesMax, folders{sees, map[string]string{}}
 	for _, dir := range dirs {
 		networks, err := list(sees, dir, resultsMax)
 		if err != nil {
@@ -196,7 +196,7 @@ func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) err
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				if one, ok := leaseOf(sees, filepath.Join(dir, network, name)); ok {
+				if one, ok := leaseOf(in, filepath.Join(dir, network, name)); ok {
 					one.Network, one.Address = network, address.String()
 					l.Leases = append(l.Leases, one)
 				}
@@ -207,8 +207,8 @@ func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) err
 }
 
 // leaseOf reads the container's id and, since host-local 0.8, the interface.
-func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
-	text, since, err := readPlain(sees.path(file), leaseMax)
+func leaseOf(in folders, file string) (one leak.Lease, ok bool) {
+	text, since, err := readPlain(in.path(file), leaseMax)
 	if err != nil {
 		return one, false
 	}
@@ -237,13 +237,14 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 }
 
 func readResults(sees view, files []string) (all []leak.Attachment) {
+	in := folders{sees, map[string]string{}}
 	for _, file := range files {
-		text, since, err := readPlain(sees.path(file), resultMax)
+		text, since, err := readPlain(in.path(file), resultMax)
 		if err != nil {
 			continue
 		}
 		a, ok := resultOf(text)
-		damaged := !json.Valid(text) && time.Since(since) > addMost && filepath.Dir(file) != multusResults
+		damaged := !ok && !json.Valid(text) && time.Since(since) > addMost && filepath.Dir(file) != multusResults
 		if (ok || damaged) && leak.Plain(file) {
 			a.Since, a.File = since, file
 			all = append(all, a)

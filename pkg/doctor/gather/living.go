@@ -97,7 +97,9 @@ func InTheWay(ctx context.Context, o fact.Options, w Want) *fact.Facts {
 		sees := viewOf(f.Runtime.Value.PID, f.Contained)
 		files, _ := resultFiles(sees, &f.Held.Value)
 		f.Held.Value.Living = readResults(sees, slices.DeleteFunc(files, func(file string) bool {
-			return !slices.ContainsFunc(w.Sandboxes, func(sandbox string) bool { return strings.Contains(file, sandbox) })
+			return !slices.ContainsFunc(w.Sandboxes, func(sandbox string) bool {
+				return strings.Contains(file, sandbox) && !strings.HasSuffix(file, sandbox+"-lo") // sets nothing
+			})
 		}))
 	})
 	for _, sandbox := range w.Sandboxes {

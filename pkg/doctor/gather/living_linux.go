@@ -103,9 +103,17 @@ func destination(n *net.IPNet) string {
 // gateway. Only a pod at a veth without a bridge sends nothing to others.
 func staleNeighbors(sees view, r *procfs.Residents, living []leak.Attachment) map[string][]event.Obstacle {
 	found, pods := map[string][]event.Obstacle{}, map[uint32]string{}
+	in := folders{sees, map[string]string{}}
 	for _, pod := range living {
+		if pod.NetNS == "" {
+			continue
+		}
 		var s unix.Stat_t
-		if pod.NetNS != "" && unix.Stat(sees.path(pod.NetNS), &s) == nil {
+		err := unix.Lstat(in.path(pod.NetNS), &s)
+		if err == nil && s.Mode&unix.S_IFMT == unix.S_IFLNK {
+			err = unix.Stat(sees.path(pod.NetNS), &s)
+		}
+		if err == nil {
 			pods[uint32(s.Ino)] = pod.ContainerID
 		}
 	}
@@ -162,13 +170,21 @@ func unproxied(at, address string) event.Obstacle {
 // reused finds neighbors with a pod's address but another MAC address.
 func reused(living []leak.Attachment) (all []fact.Gone) {
 	const other = netlink.NUD_INCOMPLETE | netlink.NUD_FAILED | netlink.NUD_NOARP | netlink.NUD_NONE
-	neighbors, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
-	neighbors = slices.DeleteFunc(neighbors, func(n netlink.Neigh) bool { return n.State&other != 0 })
+	neighbors := map[string][]netlink.Neigh{}
+	list, _ := netlink.NeighList(0, netlink.FAMILY_ALL)
+	for _, n := range list {
+		if n.State&other == 0 {
+			neighbors[n.IP.String()] = append(neighbors[n.IP.String()], n)
+		}
+	}
 	for _, pod := range living {
-		for _, n := range neighbors {
-			is := func(a string) bool { return strings.HasPrefix(a, n.IP.String()+"/") }
-			own := len(pod.MACs) == 0 || slices.Contains(pod.MACs, n.HardwareAddr.String())
-			if own || !slices.ContainsFunc(pod.Addresses, is) {
+		var same []netlink.Neigh
+		for _, a := range pod.Addresses {
+			ip, _, _ := strings.Cut(a, "/")
+			same = append(same, neighbors[ip]...)
+		}
+		for _, n := range same {
+			if len(pod.MACs) == 0 || slices.Contains(pod.MACs, n.HardwareAddr.String()) {
 				continue
 			}
 			if dev, err := netlink.LinkByIndex(n.LinkIndex); err == nil && slices.Contains(pod.Links, dev.Attrs().Name) {

@@ -31,6 +31,20 @@ func (v view) path(path string) string {
 	return found
 }
 
+// folders resolves each directory once.
+type folders struct {
+	view
+	at map[string]string
+}
+
+func (f folders) path(file string) string {
+	dir := filepath.Dir(file)
+	if f.at[dir] == "" {
+		f.at[dir] = f.view.path(dir)
+	}
+	return filepath.Join(f.at[dir], filepath.Base(file))
+}
+
 func (v view) real(path string) string {
 	found, err := filepath.EvalSymlinks(v.path(path))
 	if v.root != "" || err != nil {

@@ -88,4 +88,9 @@ func TestLinksOfAnotherRoot(t *testing.T) {
 	if wrong, there := wrongWith(v, "bridge", []string{"/opt/cni/bin"}); wrong != nil || !there {
 		t.Errorf("%q %v", wrong, there)
 	}
+	in := folders{v, map[string]string{}}
+	for _, file := range []string{"/opt/cni/bin/bridge", "/opt/cni/bin/none", "/opt/cni/bin/bridge"} {
+		harness.Equal(t, in.path(file), filepath.Join(v.root, "usr/lib/cni", filepath.Base(file)), "resolved once")
+	}
+	harness.Equal(t, in.path("/opt/cni/bin"), filepath.Join(v.root, "opt/cni/bin"), "itself a link")
 }
