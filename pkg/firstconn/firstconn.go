@@ -282,6 +282,12 @@ func Parse(snmp, netstat, arp string) *event.Tries {
 	return t
 }
 
+// used is false if netstat and arp are empty.
+func used(snmp string) bool {
+	count := counters(snmp)
+	return count["Ip OutRequests"]+count["Tcp ActiveOpens"]+count["Tcp InSegs"] > 0
+}
+
 func counters(text string) map[string]uint64 {
 	all := map[string]uint64{}
 	var names []string
@@ -295,7 +301,7 @@ func counters(text string) map[string]uint64 {
 			continue
 		}
 		for i := 1; i < len(f); i++ {
-			if n, err := strconv.ParseUint(f[i], 10, 64); err == nil {
+			if n, err := strconv.ParseUint(f[i], 10, 64); err == nil && n != 0 {
 				all[strings.TrimSuffix(f[0], ":")+" "+names[i]] = n
 			}
 		}

@@ -43,6 +43,9 @@ func TestWhatTheKernelCountedIsRead(t *testing.T) {
 	own := Parse("Icmp: InDestUnreachs OutDestUnreachs\nIcmp: 5 4\nUdp: NoPorts\nUdp: 1\n", "", "")
 	harness.DeepEqual(t, own, &event.Tries{Unreached: 2, Unresolved: 3}, "of its own kernel, for a closed port and neighbors")
 	harness.DeepEqual(t, Parse("", "x\ny: 1", "\n\n"), &event.Tries{}, "of nothing")
+	for text, want := range map[string]bool{snmp: true, "Ip: InReceives OutRequests\nIp: 5 0\n": false, "Ip: InReceives OutRequests\nIp: 5 1\n": true} {
+		harness.Equal(t, used(text), want, text)
+	}
 }
 
 // A silent pod is looked at whenever the time since its setup has doubled, for a minute, and a late one at its

@@ -16,7 +16,10 @@ func Tries(r *procfs.Residents, namespaces []event.Namespace) map[event.Namespac
 		}
 	}
 	for pid, inode := range procfs.Inside(r, missing) {
-		snmp, netstat, arp := procfs.Net(pid, "snmp"), procfs.Net(pid, "netstat"), procfs.Net(pid, "arp")
+		snmp, netstat, arp := procfs.Net(pid, "snmp"), "", ""
+		if used(snmp) {
+			netstat, arp = procfs.Net(pid, "netstat"), procfs.Net(pid, "arp")
+		}
 		if now, err := procfs.Namespace(pid, "net"); snmp == "" || err != nil || now != inode {
 			continue // it left, or another process has its number
 		}
