@@ -150,47 +150,66 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	return absent, false
 }
 
-// Programs caches faults, because reading headers costs more than stat.
+// Programs caches faults.
 type Programs struct {
 	seen  string
 	at    time.Time
 	found []event.Program
+
+	asked    string
+	sees     view
+	dirs     []string
+	resolved time.Time
 }
 
-// relook bounds a result's age, since libraries and mounts may change.
-const relook = 10 * time.Second
+const (
+	// relook bounds a result's age, since libraries and mounts may change.
+	relook = 10 * time.Second
+	// reresolve is for directories' links.
+	reresolve = time.Second
+)
 
 // Faults returns the programs that process pid cannot start. It is not safe for concurrent use.
 func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
-	sees := viewOf(pid, contained())
-	seen := fmt.Sprint(sees, dirs, names)
-	at := make([]string, len(dirs))
-	for i, dir := range dirs {
-		at[i] = sees.path(dir)
-	}
-	for _, name := range names {
-		name = filepath.Base(name)
-		for i, dir := range dirs {
-			info, err := os.Lstat(filepath.Join(at[i], name))
-			if err == nil && info.Mode().Type() == fs.ModeSymlink {
-				info, err = os.Stat(sees.path(filepath.Join(dir, name)))
-			}
-			if err == nil {
-				seen += fmt.Sprint(dir, info.Mode(), info.Size(), info.ModTime().UnixNano())
-				break
-			}
-		}
-	}
-	if seen == p.seen && time.Since(p.at) < relook {
+	asked := fmt.Sprint(pid, dirs, names)
+	fresh := asked == p.asked && time.Since(p.resolved) < reresolve
+	if fresh && p.same(dirs, names) {
 		return p.found
 	}
-	p.seen, p.at, p.found = seen, time.Now(), nil
+	p.asked, p.resolved, p.sees, p.dirs = asked, time.Now(), viewOf(pid, contained()), nil
+	for _, dir := range dirs {
+		p.dirs = append(p.dirs, p.sees.path(dir))
+	}
+	if !fresh && p.same(dirs, names) {
+		return p.found
+	}
+	p.at, p.found = time.Now(), nil
 	for _, name := range names {
-		if wrong, there := wrongWith(sees, name, dirs); wrong != nil && (there || sees.sure) {
+		if wrong, there := wrongWith(p.sees, name, dirs); wrong != nil && (there || p.sees.sure) {
 			p.found = append(p.found, *wrong)
 		}
 	}
 	return p.found
+}
+
+// same reports whether no file changed.
+func (p *Programs) same(dirs, names []string) bool {
+	before := p.seen
+	p.seen = fmt.Sprint(p.sees, dirs, names)
+	for _, name := range names {
+		name = filepath.Base(name)
+		for i, dir := range dirs {
+			info, err := os.Lstat(filepath.Join(p.dirs[i], name))
+			if err == nil && info.Mode().Type() == fs.ModeSymlink {
+				info, err = os.Stat(p.sees.path(filepath.Join(dir, name)))
+			}
+			if err == nil {
+				p.seen += fmt.Sprint(dir, info.Mode(), info.Size(), info.ModTime().UnixNano())
+				break
+			}
+		}
+	}
+	return p.seen == before && time.Since(p.at) < relook
 }
 
 // readPlain follows no link and does not block.
