@@ -229,9 +229,7 @@ func signal(c chan struct{}) {
 
 // Sender sends to one destination. One goroutine at a time calls it.
 type Sender interface {
-	// Send sends the items in one request. It returns a *RejectedError if a retry is useless, a *PartialError if the
-	// destination refused some spans, and a *ThrottledError if it asks for a pause. After any other error the items are
-	// sent again.
+	// Send sends the items in one request; again after an error other than *RejectedError and *PartialError.
 	Send(ctx context.Context, items [][]byte) error
 	// Shutdown releases the sender's resources. It is called once.
 	Shutdown(ctx context.Context) error

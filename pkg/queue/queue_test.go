@@ -435,3 +435,35 @@ func TestClosing(t *testing.T) {
 		})
 	})
 }
+
+// The first item of a burst is sent at once, and so are the last ones when the queue is closed.
+func TestABurstSharesRequests(t *testing.T) {
+	var requests []int
+	send := sender(func(_ context.Context, items [][]byte) error {
+		requests = append(requests, len(items))
+		return nil
+	})
+	story(t, send, Options{}, func(t *testing.T, q *Queue) {
+		sent := func(want ...int) {
+			t.Helper()
+			synctest.Wait()
+			harness.EqualSlices(t, requests, want, "items of requests")
+		}
+		for range 10 {
+			add(t, q, "item")
+			sent(1)
+			time.Sleep(pace / 100)
+		}
+		time.Sleep(pace)
+		sent(1, 9)
+		time.Sleep(pace)
+		add(t, q, "alone")
+		sent(1, 9, 1)
+		add(t, q, "last")
+		ctx, cancel := context.WithTimeout(t.Context(), pace/2)
+		defer cancel()
+		_, err := q.Close(ctx)
+		harness.Check(t, err)
+		sent(1, 9, 1, 1)
+	})
+}

@@ -18,7 +18,7 @@ type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit bounds the next batch. It is halved after a refusal, to find the faulty item, and doubled after a success.
+	// limit bounds the next batch. A refusal halves it, to find the faulty item; a success doubles it.
 	limit int
 }
 
@@ -29,9 +29,13 @@ func newWorker(q *Queue) *worker {
 	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Batch}
 }
 
+// pace is between requests of an emptied queue: one costs more than most items.
+const pace = 500 * time.Millisecond
+
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.giveBack()
+	var sent time.Time
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -42,8 +46,10 @@ func (w *worker) run(ctx context.Context) {
 			case <-w.wake:
 			case <-ctx.Done():
 			}
+			w.pause(ctx, pace-time.Since(sent))
 			continue
 		}
+		sent = time.Now()
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
 			// Close interrupted the request: only a success counts.
