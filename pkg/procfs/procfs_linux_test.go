@@ -111,6 +111,7 @@ func TestAHostileName(t *testing.T) {
 	if err != nil || s.Name != name || s.Zombie() || s.Parent != os.Getpid() {
 		t.Errorf("%+v, %v", s, err)
 	}
+	harness.Equal(t, FirstThread(cmd.Process.Pid).Start, s.Start, "start of its first thread")
 	if status, err := StatusOf(cmd.Process.Pid); err != nil || status.UID != uint64(os.Getuid()) {
 		t.Errorf("%+v, %v", status, err)
 	}

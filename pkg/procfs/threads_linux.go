@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 // Thread is the state of a thread.
@@ -16,6 +18,7 @@ type Thread struct {
 	ID      int
 	State   string
 	Channel string // kernel function, without compiler suffixes
+	Start   int64  // as in Stat
 }
 
 // Threads reads up to most threads. Channel needs CAP_SYS_PTRACE for other users.
@@ -45,7 +48,8 @@ func FirstThread(pid int) Thread {
 }
 
 func threadAt(dir int, name string) Thread {
-	t := Thread{State: stateIn(lineAt(dir, name+"/stat"))}
+	stat := lineAt(dir, name+"/stat")
+	t := Thread{State: stateIn(stat), Start: startIn(stat)}
 	if t.State == "S" || t.State == "D" {
 		t.Channel = channelIn(lineAt(dir, name+"/wchan"))
 	}
@@ -70,6 +74,16 @@ func stateIn(stat string) string {
 	}
 	after := stat[end+2:]
 	return after[:min(1, len(after))]
+}
+
+func startIn(stat string) int64 {
+	rest := stat[strings.LastIndexByte(stat, ')')+1:]
+	for range 20 {
+		_, rest, _ = strings.Cut(rest, " ")
+	}
+	number, _, _ := strings.Cut(rest, " ")
+	ticks, _ := strconv.ParseInt(number, 10, 64)
+	return ticks*int64(Tick) - clock.Shift()
 }
 
 func channelIn(wchan string) string {
@@ -111,17 +125,18 @@ var pathCalls = map[int]struct {
 func PathCalls(pid int) (all []PathCall) {
 	entries, _ := os.ReadDir(path(pid, "task"))
 	for _, e := range entries {
-		t := threadAt(unix.AT_FDCWD, path(pid, "task/"+e.Name()))
-		if t.State != "S" && t.State != "D" {
-			continue
-		}
-		fields := strings.Fields(lineAt(unix.AT_FDCWD, path(pid, "task/"+e.Name()+"/syscall")))
+		at := path(pid, "task/"+e.Name())
+		fields := strings.Fields(lineAt(unix.AT_FDCWD, at+"/syscall"))
 		if len(fields) < 3 {
 			continue
 		}
 		number, err := strconv.Atoi(fields[0])
 		call, is := pathCalls[number]
 		if err != nil || !is {
+			continue
+		}
+		t := threadAt(unix.AT_FDCWD, at)
+		if t.State != "S" && t.State != "D" {
 			continue
 		}
 		if from, err := strconv.ParseUint(fields[call.argument], 0, 64); err == nil {
