@@ -23,25 +23,33 @@ type look struct {
 	now     int64
 	stats   map[int]procfs.Stat
 	below   map[int][]int
+	hangs   map[int]bool // itself or below
 	memory  *procfs.Memory
 	runtime int
+	mounts  uint32
 	known   map[string]*event.Sandbox
 	found   []Step
 }
 
 func once(known []*event.Sandbox, runtime int, memory *procfs.Memory) []Step {
 	l := &look{
-		now: clock.Boot(), stats: map[int]procfs.Stat{}, below: map[int][]int{}, memory: memory,
+		now: clock.Boot(), stats: map[int]procfs.Stat{}, below: map[int][]int{}, hangs: map[int]bool{}, memory: memory,
 		runtime: runtime, known: map[string]*event.Sandbox{},
 	}
 	for _, s := range known {
 		l.known[s.ID] = s
 	}
+	l.mounts, _ = procfs.Namespace(runtime, "mnt")
 	pids, _ := procfs.All()
 	for _, pid := range pids {
 		if s, err := procfs.StatOf(pid); err == nil {
 			l.stats[pid] = s
 			l.below[s.Parent] = append(l.below[s.Parent], pid)
+		}
+	}
+	for pid, s := range l.stats {
+		for at := pid; s.State == "D" && at != 0 && !l.hangs[at]; at = l.stats[at].Parent {
+			l.hangs[at] = true
 		}
 	}
 	for _, pid := range slices.Sorted(maps.Keys(l.stats)) {
@@ -55,7 +63,7 @@ const shim = "containerd-shim" // as cut by the kernel
 
 func (l *look) process(pid int) {
 	s := l.stats[pid]
-	ofShim := s.Name == shim && sameMounts(pid, l.runtime)
+	ofShim := s.Name == shim && l.sameMounts(pid)
 	if !ofShim && s.Parent != l.runtime {
 		return
 	}
@@ -71,10 +79,9 @@ func (l *look) process(pid int) {
 }
 
 // sameMounts excludes pods, which can use any name.
-func sameMounts(a, b int) bool {
-	of, err := procfs.Namespace(a, "mnt")
-	as, failed := procfs.Namespace(b, "mnt")
-	return err == nil && failed == nil && of == as
+func (l *look) sameMounts(pid int) bool {
+	of, err := procfs.Namespace(pid, "mnt")
+	return err == nil && of == l.mounts
 }
 
 func (l *look) sandboxIn(args []string) *event.Sandbox {
@@ -94,13 +101,16 @@ func (l *look) shim(pid int, of *event.Sandbox) {
 			does:    fmt.Sprintf("the shim (pid %d) is stopped", pid),
 		}, pid)
 	}
-	groups := procfs.Groups(pid)
 	for _, child := range l.below[pid] {
 		args, _ := l.memory.Arguments(child)
-		switch own := procfs.Groups(child) == groups; {
-		case own && verb(args) != "":
+		removes, hangs := verb(args) != "", l.hangs[child]
+		if !removes && !hangs {
+			continue
+		}
+		switch own := procfs.Groups(child) == procfs.Groups(pid); {
+		case own && removes:
 			l.program(child, of, args)
-		case !own && procfs.Killed(child):
+		case !own && hangs && procfs.Killed(child):
 			l.killed(child, of)
 		}
 	}
