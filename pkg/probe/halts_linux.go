@@ -11,41 +11,50 @@ import (
 )
 
 // halts reports halted processes, and samples holders of awaited locks. It polls those that ran or were polled longest
-// ago, because since Linux 6.1 cgroup v1 freezes a thread where it sleeps; parents rarely: children have their time.
+// ago, as since Linux 6.1 cgroup v1 freezes a thread where it sleeps, and parents rarely.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
-	parents := make(map[event.Process]bool, len(r.table.live))
 	for _, known := range r.table.live {
-		parents[known.parent] = true
+		if up := r.table.live[known.parent]; up != nil {
+			up.parentAt = r.now
+		}
 	}
-	due := make([]event.Process, 0, len(r.table.live))
+	due := make([]silent, 0, polledMax+1)
 	for process, known := range r.table.live {
 		every := int64(dutiesEvery)
-		if parents[process] {
+		if known.parentAt == r.now {
 			every *= 10
 		}
-		if known.pid != 0 && (known.halted || r.now-known.looked >= every) {
-			due = append(due, process)
+		if known.pid == 0 || !known.halted && r.now-known.looked < every {
+			continue
 		}
+		at, _ := slices.BinarySearchFunc(due, known.looked, silent.compare)
+		due = slices.Insert(due, at, silent{process, known})
+		due = due[:min(len(due), polledMax)]
 	}
-	slices.SortFunc(due, func(a, b event.Process) int {
-		return cmp.Compare(r.table.live[a].looked, r.table.live[b].looked)
-	})
-	for _, process := range due[:min(len(due), polledMax)] {
-		known := r.table.live[process]
-		r.halt(process, known)
-		known.looked = r.now
+	for _, s := range due {
+		r.halt(s.process, s.tracked)
+		s.looked = r.now
 	}
 }
+
+type silent struct {
+	process event.Process
+	*tracked
+}
+
+func (s silent) compare(looked int64) int { return cmp.Compare(s.looked, looked) }
 
 const polledMax = 5
 
 func (r *reader) halt(process event.Process, known *tracked) {
-	state, by := agents.HaltOf(int(known.pid))
-	if state == "" && !known.halted {
+	first := procfs.FirstThread(int(known.pid))
+	if !(procfs.Stat{Start: first.Start}).BeganAt(int64(kernel.KeyOf(process, known.pid).Start)) {
 		return
 	}
-	if key := kernel.KeyOf(process, known.pid); !procfs.Exists(int(known.pid), int64(key.Start)) {
+	known.there = r.now
+	state, by := agents.HaltIn(int(known.pid), first)
+	if state == "" && !known.halted {
 		return
 	}
 	known.halted = state != ""

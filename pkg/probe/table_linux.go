@@ -29,10 +29,12 @@ type table struct {
 }
 
 type tracked struct {
-	// pid, parent and looked (the last poll or event) are for reader.halts
+	// for reader.halts; looked is the last poll or event
 	pid    uint32
 	parent event.Process
 	looked int64
+	// when it was known to exist, and to have children
+	there, parentAt int64
 	// at the last poll
 	halted bool
 	// when the process began to run a plugin, else 0
@@ -70,7 +72,7 @@ func (t *table) note(e event.Event) bool {
 		if doer == nil {
 			return false
 		}
-		t.live[b.Process] = &tracked{pid: b.PID, parent: b.Parent, looked: e.Time, run: doer.run}
+		t.live[b.Process] = &tracked{pid: b.PID, parent: b.Parent, looked: e.Time, there: e.Time, run: doer.run}
 	case *event.Exit:
 		if doer == nil {
 			return false
@@ -83,7 +85,7 @@ func (t *table) note(e event.Event) bool {
 	if doer == nil {
 		return true
 	}
-	doer.looked = max(doer.looked, e.Time)
+	doer.looked, doer.there = max(doer.looked, e.Time), max(doer.there, e.Time)
 	if run := doer.run; run != nil {
 		run.last = max(run.last, e.Time)
 		if w, is := e.Body.(*event.Wait); is && w.Kind == event.WaitSleep {
@@ -158,7 +160,8 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)
 			}
-		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
+		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && at.now-known.there > int64(sweepEvery) &&
+			!procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
 			// The exit program did not run.
 			t.drop(p)
 			t.live[self] = known

@@ -65,7 +65,12 @@ func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 
 // HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty.
 func HaltOf(pid int) (state event.AgentState, by string) {
-	if state, _ = stateOf([]procfs.Thread{procfs.FirstThread(pid)}); !state.Halted() {
+	return HaltIn(pid, procfs.FirstThread(pid))
+}
+
+// HaltIn is HaltOf of a read thread.
+func HaltIn(pid int, first procfs.Thread) (state event.AgentState, by string) {
+	if state, _ = stateOf([]procfs.Thread{first}); !state.Halted() {
 		return "", ""
 	}
 	return state, haltedBy(pid, state)

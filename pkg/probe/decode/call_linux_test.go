@@ -115,7 +115,10 @@ func TestWhatFrozeAHolderIsKept(t *testing.T) {
 		by, want string
 	}{{frozen, "cgroup.freeze", "cgroup.freeze"}, {frozen, "", "cgroup.freeze"}, {stopped, "", ""}, {"", "", ""}} {
 		now := int64(i + 1)
-		d.LookAtHolders(now, func(int) (event.AgentState, string) { return sample.state, sample.by })
+		d.holders[2], d.holders[3] = &holder{Actor: &event.Actor{PID: 7}}, &holder{Actor: &event.Actor{PID: 8}}
+		asked := 0
+		d.LookAtHolders(now, func(int) (event.AgentState, string) { asked++; return sample.state, sample.by })
+		harness.Equal(t, asked, 2, "looks at two holders of three waiters")
 		if h := d.holders[1].during(now); h.By != sample.want {
 			t.Errorf("sample %d: %s by %q, want %q", i, h.State, h.By, sample.want)
 		}

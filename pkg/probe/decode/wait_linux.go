@@ -50,13 +50,22 @@ type holder struct {
 	halted int64 // ns
 }
 
-// LookAtHolders samples awaited locks' holders.
-func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, string)) {
+// LookAtHolders samples awaited locks' holders, each once.
+func (d *Decoder) LookAtHolders(now int64, halt func(pid int) (event.AgentState, string)) {
+	asked := map[uint32]halted{}
+	ask := func(pid uint32) (event.AgentState, string) {
+		of, is := asked[pid]
+		if !is {
+			of.state, of.by = halt(int(pid))
+			asked[pid] = of
+		}
+		return of.state, of.by
+	}
 	for _, h := range d.holders {
 		if h.PID == 0 || now <= h.looked {
 			continue
 		}
-		if state, by := ask(int(h.PID)); state != "" {
+		if state, by := ask(h.PID); state != "" {
 			if by != "" || state != h.State { // after the thaw the cause is gone
 				h.By = by
 			}
@@ -65,6 +74,11 @@ func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, 
 		}
 		h.looked = now
 	}
+}
+
+type halted struct {
+	state event.AgentState
+	by    string
 }
 
 func (h *holder) during(length int64) *event.Actor {
