@@ -197,8 +197,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `requested IP address (?P<ADDRESS>\S+|‹[^›]+›) is not available in range set`,
-		"run cat /var/lib/cni/networks/NETWORK/ADDRESS, which names the sandbox or container that has it; delete the file " +
-			"only if no runtime of the node lists that ID (crictl pods, podman ps -a --no-trunc, nerdctl ps -a --no-trunc)",
+		"run cat /var/lib/cni/networks/NETWORK/ADDRESS, which names the container that has it; delete the file only if " +
+			"crictl pods --no-trunc, podman ps -a --no-trunc and, if it names NAMESPACE-ID, nerdctl -n NAMESPACE ps -a " +
+			"--no-trunc lack that ID",
 		"ls /var/lib/cni/networks", "", "", "podman-container-tools/podman#8403", "failed to allocate for range 0: requested IP address 172.18.24.10 is not available in range set 172.18.24.1-172.18.24.254",
 	},
 	{

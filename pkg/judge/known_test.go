@@ -151,6 +151,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "The provided IP address is not in a configured pool", "ipAddrs"},
 		{"calico", `error parsing pool "new-pool2": no such object`, ""},
 		{"coil", "no IP addresses available", ""},
+		{"host-local", "requested IP address 10.88.0.9 is not available in range set 10.88.0.1-10.88.0.254", "crictl pods --no-trunc"},
+		{"host-local", "requested IP address 10.88.0.9 is not in range set 10.88.0.1-10.88.0.254", ""},
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure "all CIDR ranges are exhausted"`, "ciliumnode"},
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool not (yet) available`, "CiliumPodIPPool"},
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool unknown`, ""},
