@@ -946,9 +946,10 @@ var knownFailures = []KnownFailure{
 		"calicoctl get clusterinformation default -o yaml", "", "", "", "Calico is currently not ready to process requests",
 	},
 	{
-		"", `error getting IP from IPAM: resource already exists: (?P<ADDRESS>[\w.:]*\w|‹[^›]+›)`,
-		"run calicoctl ipam show --ip=ADDRESS: if the pod that it names runs, give the new one another address (annotation " +
-			"cni.projectcalico.org/ipAddrs); if it is gone, run calicoctl ipam release --ip=ADDRESS",
+		"", `IP from IPAM: resource already exists: (?P<ADDRESS>[\da-f]*[.:][\da-f.:]*[\da-f]|‹[^›]+›)(["':;\s]|$)`,
+		"run calicoctl ipam show --ip=ADDRESS: if it names a pod that is deleted, and a node that is Ready, run " +
+			"calicoctl ipam release --ip=ADDRESS; otherwise give the new pod another address (annotation " +
+			"cni.projectcalico.org/ipAddrs)",
 		"calicoctl get workloadendpoints -A", "", "", "projectcalico/calico#5093",
 		"error getting IP from IPAM: resource already exists: 10.224.200.20",
 	},

@@ -158,6 +158,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"cilium-cni", `[POST /ipam][502] postIpamFailure unable to allocate from pool "a" (family ipv6): pool unknown`, ""},
 		{"calico", "error getting IP from IPAM: resource already exists: 10.224.200.20: Address already assigned in block", "calicoctl ipam release --ip="},
 		{"calico", "error getting IP from IPAM: resource is gone: 10.224.200.20", ""},
+		{"calico", "error getting IP from IPAM: resource already exists: 10.224.200.20", "a node that is Ready"},
+		{"calico", "error getting IP from IPAM: resource already exists: IPAMHandle(k8s-pod-network.a)", ""},
 		{"terway", "cmdAdd: error alloc ip rpc error: code = DeadlineExceeded desc = context deadline exceeded", "vSwitch"},
 		{"terway", "result: error assign address, Aliyun API Error: Status Code: 403 Code: InvalidVSwitchId.IpNotEnough", "vSwitch"},
 		{"terway", "error get config: context deadline exceeded", ""},
