@@ -1175,8 +1175,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to get VF information.*/(?P<PCI>[^/ ]+|‹[^›]+›)/physfn/net: no such file or directory`,
-		"bring the virtual function back (sriov_numvfs) if PCI is gone; replace sriov with host-device, or select other " +
-			"devices in the SR-IOV device plugin, if PCI has no physfn; otherwise give its physical function an interface " +
+		"drain the node and set sriov_numvfs again, which removes all virtual functions, if PCI is gone; replace sriov with " +
+			"host-device, or select other devices, if PCI has no physfn; otherwise give its physical function an interface " +
 			"in the node's namespace",
 		"ls -d /sys/bus/pci/devices/*/physfn", "", "", "k8snetworkplumbingwg/sriov-cni#206", `SRIOV-CNI failed to load netconf: LoadConf(): failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`,
 	},
@@ -1224,8 +1224,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"terway", `can't found dev by mac`,
-		"do nothing if the pod starts after a retry: the node had not loaded the ENI yet; if it lasts, run kubectl drain " +
-			"NODE --ignore-daemonsets and reboot the node: its driver lacked contiguous memory (dmesg)",
+		"do nothing if the pod starts after a retry: the node had not loaded the ENI yet; if it lasts, and dmesg says that " +
+			"its driver lacked memory, run kubectl drain NODE --ignore-daemonsets and reboot the node",
 		"ip -br link; dmesg", "", "", "", "error parse config, can't found dev by mac 00:16:3e:01:c2:e8: not found",
 	},
 	{

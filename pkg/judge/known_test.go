@@ -410,6 +410,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "Calico is currently busy", ""},
 		{"aws-cni", "rpc error: code = FailedPrecondition desc = wrong server version", ""},
 		{"terway", "can't found dev by name eth1", ""},
+		{"terway", "can't found dev by mac 00:16:3e:01:c2:e8", "and dmesg says"},
+		{"sriov", `failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: no such file or directory"`, "drain the node and set sriov_numvfs"},
+		{"sriov", `failed to get VF information: "lstat /sys/bus/pci/devices/0000:41:00.0/physfn/net: permission denied"`, ""},
 		{"azure-vnet", "Failed to create endpoint: TransparentEndpointClient Error : operation not permitted", ""},
 		// Quoted by another plugin
 		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},

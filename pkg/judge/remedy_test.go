@@ -13,7 +13,7 @@ import (
 )
 
 // verbs are the first words of remedies.
-var verbs = strings.Fields(`add apply bind bring change delete do free give have install kill load lower fix measure mount move put raise read redirect remove
+var verbs = strings.Fields(`add apply bind bring change delete do drain free give have install kill load lower fix measure mount move put raise read redirect remove
 	replace restart resume run set shorten shrink start switch take thaw upgrade`)
 
 // vague matches advice to guess.
