@@ -941,8 +941,9 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `Calico is currently not ready to process requests`,
-		"run calicoctl datastore migrate unlock if neither a migration of Calico's datastore nor the init container " +
-			"upgrade-ipam of a calico-node pod runs; one that was cut short left datastoreReady: false",
+		"run calicoctl get clusterinformation default -o yaml: if datastoreReady is false, and no migration or upgrade of " +
+			"Calico runs, run calicoctl datastore migrate unlock; if it is true, restart this node's calico-node, which " +
+			"still asks the old datastore",
 		"calicoctl get clusterinformation default -o yaml", "", "", "", "Calico is currently not ready to process requests",
 	},
 	{
@@ -992,8 +993,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `Network (\S+|‹[^›]+›) overlaps with existing (route|address)`,
-		"set IPALLOC_RANGE of the DaemonSet weave-net to a range that no route of a node overlaps (ip route); if the " +
-			"route is that of a CNI that is gone, delete the route",
+		"delete the route if it is that of a CNI that is gone (ip route); otherwise set IPALLOC_RANGE of the DaemonSet " +
+			"weave-net to a range that no route of a node overlaps, which gives all pods new addresses",
 		"ip route", "", "", "weaveworks/weave#3211", "Network 10.32.0.0/12 overlaps with existing route 10.0.0.0/8 on host",
 	},
 	{

@@ -408,6 +408,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"cilium-cni", "invalid chaining-mode kube-router", "generic-veth"},
 		{"cilium-cni", "PrevResult supplied in chaining mode aws-cni", ""},
 		{"calico", "Calico is currently busy", ""},
+		{"calico", "Calico is currently not ready to process requests", "if datastoreReady is false"},
+		{"weave", "Network 10.32.0.0/12 overlaps with existing route 10.0.0.0/8 on host.", "otherwise set IPALLOC_RANGE"},
 		{"aws-cni", "rpc error: code = FailedPrecondition desc = wrong server version", ""},
 		{"terway", "can't found dev by name eth1", ""},
 		{"terway", "can't found dev by mac 00:16:3e:01:c2:e8", "and dmesg says"},
