@@ -508,7 +508,8 @@ var knownFailures = []KnownFailure{
 			`cached result: decoding version from network config: unexpected end of JSON input`,
 	},
 	{
-		"flannel multus multus-shim", `failed to parse netconf: (unexpected end of JSON input|invalid character)`,
+		"flannel multus multus-shim", `(^|type="flannel"[^:]*: |DelNetwork\w*: )failed to parse netconf: (unexpected end of ` +
+			`JSON input|invalid character)`,
 		"remove the files that grep -raL '}$' /var/lib/cni/flannel lists: an interrupted ADD left them empty or cut " +
 			"off, and they fail every DEL of their sandboxes",
 		"grep -raL '}$' /var/lib/cni/flannel", "", "", "flannel-io/flannel#1662", "failed to parse netconf: " +

@@ -341,6 +341,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus", "error loading netconf: failed to load netconf: unexpected end of JSON input", "jq ."},
 		{"multus-shim", `plugin type="flannel" failed (delete): failed to parse netconf: unexpected end of JSON input`, "/var/lib/cni/flannel"},
 		{"flannel", "failed to load netconf: unexpected end of JSON input", "jq ."},
+		{"multus", `plugin type="flannel" name="cbr0" failed (delete): failed to parse netconf: unexpected end of JSON input`, "/var/lib/cni/flannel"},
+		{"multus", `plugin type="bond" failed (add): failed to parse netconf: invalid character '}' looking for beginning of value`, "jq ."},
 		{"multus", `failed to get network "pods" cached result: failed to convert cached result version "0.1.0" to config version "0.4.0"`, ""},
 		{"multus", `failed to get network "pods" cached result: open /var/lib/cni/results/pods-web-eth0: input/output error`, ""},
 		{"multus", "error reading the delegates: open /var/lib/cni/multus/web: input/output error", ""},
