@@ -899,7 +899,8 @@ var knownFailures = []KnownFailure{
 		"Kernel's RPF check is set to 'loose'. Calico requires net.ipv4.conf.all.rp_filter to be set to 0 or 1.",
 	},
 	{
-		"", `/var/lib/calico/nodename: no such file or directory|check that the calico/node container is running`,
+		"", `/var/lib/calico/nodename: no such file or directory|(no such file or directory|cannot find the \w+ specified\.?): ` +
+			`check that the calico/node`,
 		"start calico-node on this node, which writes the file: kubectl describe pod -A -l 'k8s-app in " +
 			"(calico-node,calico-node-windows)' shows its state, and kubectl logs -c of its init containers shows why",
 		"crictl ps -a --name calico-node", "", "", "projectcalico/calico#6309", "stat /var/lib/calico/nodename: no such file or directory: check that the calico/node container is running and has mounted /var/lib/calico/",
