@@ -320,8 +320,8 @@ var knownFailures = []KnownFailure{
 			`unknown option "--set-xmark"`,
 	},
 	{
-		"", `Extension (?P<EXTENSION>(CONN)?MARK|[DS]NAT|REJECT|TTL|TOS|tcp|udp|‹[^›]+›) revision .* not supported, missing`,
-		"load the module: modprobe ipt_EXTENSION (ip6t_EXTENSION for ip6tables), an alias of the module that has it; " +
+		"", `Extension (?P<EXTENSION>(CONN)?MARK|[DS]NAT|REJECT|TTL|TOS|tcp|udp|rpfilter|ttl|tos|‹[^›]+›) revision .* not supported, missing`,
+		"load the module: modprobe ipt_EXTENSION (ip6t_EXTENSION for ip6tables), which may be an alias; " +
 			"install kernel-modules-extra on Fedora and RHEL; reboot if an upgrade removed the modules of the running kernel",
 		"modinfo ipt_EXTENSION; ls /lib/modules/$(uname -r)", "", "", "jamesmcm/vopono#297",
 		"Warning: Extension MARK revision 0 not supported, missing kernel module?",

@@ -253,6 +253,8 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"portmap", "exit status 2: iptables v1.8.7 (legacy): Couldn't load target `KUBE-MARK-MASQ':No such file or directory", "externalSetMarkChain"},
 		{"portmap", "iptables v1.8.2 (nf_tables): Chain 'CNI-6e99e89ea38dea2f8ce2dada' does not exist", ""},
 		{"portmap", "Warning: Extension comment revision 0 not supported, missing kernel module?", "modprobe xt_comment"},
+		{"firewall", "Warning: Extension rpfilter revision 0 not supported, missing kernel module?", "modprobe ipt_"},
+		{"firewall", "Warning: Extension ttl revision 0 not supported, missing kernel module?", "modprobe ipt_ttl"},
 		{"istio-cni", "(status code 500): exit status 2: Warning: Extension CONNMARK revision 0 not supported, missing kernel module?", "modprobe ipt_"},
 		{"portmap", "exit status 2: iptables v1.8.3 (legacy): Couldn't load target `CNI-ab775a86f094eaf654e6e888':No such file or directory", ""},
 		{"flannel", "exit status 4: Fatal: can't open lock file /run/xtables.lock: Permission denied", ""},
