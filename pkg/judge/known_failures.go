@@ -105,8 +105,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `failed to create macvlan: invalid argument`,
-		"take another master: macvlan needs an Ethernet interface, which mode passthru gives to one pod; on InfiniBand " +
-			"replace macvlan with ipoib or ib-sriov",
+		"take another master if ip -d link show MASTER says link/infiniband (or replace macvlan with ipoib or ib-sriov), or " +
+			"if a pod has it in mode passthru; otherwise set mtu to at most that of the master",
 		"ip -d link show MASTER", event.FoundMaster, "", "Mellanox/network-operator#1017",
 		"failed to create macvlan: invalid argument",
 	},
@@ -460,7 +460,7 @@ var knownFailures = []KnownFailure{
 	// Any CNI call.
 	{
 		"", `^(netplugin failed: ")?panic: |^runtime error: |CNI panicked during `,
-		"upgrade the plugin, or return to its version before: journalctl -u containerd has the stack, which its maker needs",
+		"upgrade the plugin, or return to its previous version: journalctl -u containerd has the stack, which its maker needs",
 		"journalctl -u containerd", "", "", "Azure/azure-container-networking#176",
 		"panic: runtime error: invalid memory address or nil pointer dereference",
 	},
@@ -562,7 +562,7 @@ var knownFailures = []KnownFailure{
 	{
 		"", `(failed to Statfs|opening netns pinned at) .*: no such file or directory`,
 		"read the runtime's log of this sandbox (journalctl -u containerd or crio): its process ended, or it was removed, " +
-			"before the plugin opened its namespace; upgrade Cilium if its DEL says so",
+			"before the plugin opened its namespace; upgrade Cilium if its DEL reports this",
 		"crictl pods; dmesg", "", "", "antrea-io/antrea#831", `failed to open netns "/proc/12764/ns/net": failed to Statfs "/proc/12764/ns/net": no such file or directory`,
 	},
 	{
@@ -868,8 +868,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"cilium-cni", `PrevResult supplied, but not in chaining mode|invalid chaining-mode`,
-		`set "chaining-mode" in cilium-cni's configuration to generic-veth (aws-cni behind aws-cni), or put cilium-cni ` +
-			"first in the plugins list: behind another plugin it needs the name of a mode that it has",
+		`set "chaining-mode" in cilium-cni's configuration to generic-veth (aws-cni behind aws-cni); if Cilium is to ` +
+			"make the pod's interface, take the plugins before cilium-cni out of the plugins list",
 		"grep -r chaining-mode /etc/cni/net.d", "", "", "cilium/cilium#28714", "CNI PrevResult supplied, but not in " +
 			"chaining mode -- this is invalid, please set chaining-mode in CNI configuration",
 	},

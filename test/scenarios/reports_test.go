@@ -141,8 +141,8 @@ func moreReports() []incident {
 		says: []string{"waited for ovsdb-server"}, never: "start ovs-vswitchd",
 	}, {
 		id: "plugin-panics", chain: does("contiv", "panic"), fails: true, cause: "plugin_error",
-		says: []string{"plugin contiv panicked: runtime error: invalid memory address"}, remedy: "return to its version before", never: "conflist",
-	}, {id: "panics-twin", chain: does("contiv", "exit"), fails: true, cause: "plugin_error", says: []string{"contiv exited 2"}, never: "version before"}, {
+		says: []string{"plugin contiv panicked: runtime error: invalid memory address"}, remedy: "return to its previous version", never: "conflist",
+	}, {id: "panics-twin", chain: does("contiv", "exit"), fails: true, cause: "plugin_error", says: []string{"contiv exited 2"}, never: "previous version"}, {
 		id: "ipam-waits-for-quorum", chain: does("weave-net", "weave"), before: server("tcp", weaver, long, ""),
 		cause: "agent_idle", says: []string{weaver, "was idle"}, remedy: "status ipam", never: "cilium",
 	}, {
