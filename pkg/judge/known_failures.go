@@ -747,8 +747,8 @@ var knownFailures = []KnownFailure{
 	},
 	{
 		"", `((inotify|fsnotify)\w*[^:]*|\bwatch(er|ing)? [^:]*|\bwatcher): no space left on device`,
-		"run sysctl -w fs.inotify.max_user_watches=524288 and set it in /etc/sysctl.d, too: the file watches of " +
-			"the user are used up, no disk is full",
+		"raise fs.inotify.max_user_watches (sysctl fs.inotify shows it, sysctl -w sets it), in /etc/sysctl.d, too: the " +
+			"file watches of the user are used up, no disk is full",
 		"sysctl fs.inotify", "", "", "google/cadvisor#1581", "failed to watch: inotify_add_watch /etc/cni/net.d: " +
 			"no space left on device",
 	},

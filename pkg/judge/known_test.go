@@ -213,7 +213,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"bridge", ", because the kernel refused RTM_NEWLINK (EACCES)", ""},
 		{"p", "dial unix /run/containerd/containerd.sock: connect: permission denied", ""},
 		// No space, but where?
-		{"multus", "failed to create fsnotify watcher: no space left on device", "max_user_watches"},
+		{"multus", "failed to create fsnotify watcher: no space left on device", "raise fs.inotify.max_user_watches"},
 		{"multus", `failed to watch "/etc/cni/net.d": no space left on device`, "max_user_watches"},
 		{"multus", "write /var/lib/watch/a: no space left on device", "df -i"},
 		{"mesh", "mkdir /sys/fs/cgroup/memory/a: no space left on device", "systemd-cgls"},

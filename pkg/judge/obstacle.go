@@ -126,8 +126,8 @@ var dropKinds = []dropKind{
 	},
 	{
 		cause: LateTable, reasons: []string{"NEIGH_CREATEFAIL"}, by: "the table of neighbors is full, so the kernel",
-		remedy: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv6.neigh.default.gc_thresh3=8192; " +
-			"set both also in /etc/sysctl.d",
+		remedy: "raise net.ipv4.neigh.default.gc_thresh3 and net.ipv6.neigh.default.gc_thresh3 (sysctl shows them, sysctl -w " +
+			"sets them); set both also in /etc/sysctl.d",
 	},
 	{
 		cause: LateRPFilter, reasons: []string{"IP_RPFILTER"}, by: "the reverse path filter of DEVICE",
