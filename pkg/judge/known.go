@@ -82,7 +82,7 @@ func KnownRemedy(name, words string) string {
 }
 
 // harmless matches one shell word that is no option, and no placeholder of redaction.
-var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
+var harmless = regexp.MustCompile(`^\w[\w.:-]{0,252}$`)
 
 // known returns the known failure of the innermost failed run or its last command. A refused request counts only
 // without a message.
