@@ -131,7 +131,7 @@ var causes = []About{
 		CauseMount, "mount",
 		[]PartKind{SystemCalls},
 		"restart the program that serves the file system (FUSE, a CSI driver), or its server (NFS); thaw a frozen file " +
-			"system (fsfreeze -u); otherwise unmount the file system (umount -l)",
+			"system (fsfreeze -u); if no pod uses the file system, unmount it (umount -l)",
 	},
 	{
 		CauseSystemCall, "system call",

@@ -190,7 +190,8 @@ func module(v *Verdict, f *event.Found) {
 			"kernel-modules-extra), or start a kernel that has %s", f.Kernel, f.Name)
 	case event.ModuleRemoved:
 		v.Says += fmt.Sprintf("; /lib/modules has no directory for the running kernel %s", f.Kernel)
-		v.Remedy = "restart the node: an upgrade removed the modules of the running kernel"
+		v.Remedy = "drain the node (kubectl drain NODE --ignore-daemonsets) and restart it: an upgrade removed the modules of the " +
+			"running kernel"
 	}
 }
 

@@ -83,7 +83,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"removed modules": {
 			op: failing("ipvlan", kind, module(event.ModuleRemoved)), cause: CauseFailed,
-			says: `no directory for the running kernel 6.1.0-13$`, remedy: `^restart the node: an upgrade`,
+			says: `no directory for the running kernel 6.1.0-13$`, remedy: `^drain the node .* and restart it: an upgrade`,
 		},
 		"an expired token": {
 			op: failing("multus", refused, token(1)), cause: CauseFailed,

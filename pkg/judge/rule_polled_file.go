@@ -122,8 +122,8 @@ func (p *missedPath) verdict(e *evidence) Verdict {
 		}
 	case l.Gone:
 		v.Says += fmt.Sprintf("; process %d wrote it and has exited", l.Maker.PID)
-		v.Remedy = fmt.Sprintf("run %s %s, because the process that wrote it (pid %d) has exited",
-			remove, text.Shell(p.Path), l.Maker.PID)
+		v.Remedy = fmt.Sprintf("run fuser -v %s; if no process holds it open, run %s %[1]s, because the "+
+			"process that wrote it (pid %[3]d) has exited", text.Shell(p.Path), remove, l.Maker.PID)
 	default:
 		v.Says += fmt.Sprintf("; %s (pid %d) wrote it", l.Maker.Name, l.Maker.PID)
 		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs; otherwise shorten its work while %s exists",

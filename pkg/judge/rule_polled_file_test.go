@@ -60,7 +60,7 @@ func TestAPolledFile(t *testing.T) {
 		},
 		"whose process is gone": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 99999}, Gone: true})),
-			cause: CauseLockFile, says: tries + "; process 99999 wrote it and has exited$", remedy: `^run rm /run/p.lock, because the process that wrote it \(pid 99999\) has exited$`,
+			cause: CauseLockFile, says: tries + "; process 99999 wrote it and has exited$", remedy: `^run fuser -v /run/p.lock; if .*, run rm /run/p.lock, because the process that wrote it \(pid 99999\) has exited$`,
 		},
 		"whose process is there": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 12, Name: "p"}})),
