@@ -111,7 +111,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"with ports of pods": {
 			op: failing("bridge", moved, bridge(3, 2, "veth1"), made("veth1")), cause: CauseFailed,
-			says: `and 2 ports, 2 of pods: shop/web-0, 1 more$`, remedy: `^move the pods off cni0 \(kubectl drain NODE`, report: "flannel-io/flannel#1850",
+			says: `and 2 ports, 2 of pods: shop/web-0, 1 more$`, remedy: `^give each network .*move the pods off cni0 \(kubectl drain NODE`, report: "flannel-io/flannel#1850",
 		},
 		"that is no bridge": {
 			op: failing("bridge", moved, &event.Found{Kind: event.FoundBridge, Name: "eth0", Type: "veth"}), cause: CauseFailed,
@@ -123,7 +123,7 @@ func TestARemedyFollowsFromWhatWasFound(t *testing.T) {
 		},
 		"that was not looked at": {
 			op: failing("bridge", moved, &event.Found{Kind: event.FoundBridge, Unseen: "there was no answer in time"}), cause: CauseFailed,
-			says: `; the bridge was not looked at: there was no answer in time$`, remedy: `^move the pods off cni0`, report: "flannel-io/flannel#1850",
+			says: `; the bridge was not looked at: there was no answer in time$`, remedy: `^give each network .*move the pods off cni0`, report: "flannel-io/flannel#1850",
 		},
 		"full": {
 			op: failing("bridge", `failed to connect "veth1" to bridge cni0: exchange full`, &event.Found{Kind: event.FoundPorts, Name: "cni0", Ports: 1023, OfPods: 900}), cause: CauseFailed,

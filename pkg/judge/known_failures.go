@@ -17,7 +17,9 @@ var knownFailures = []KnownFailure{
 	// bridge, ptp, macvlan, ipvlan, vlan, host-device.
 	{
 		"", `"?(?P<BRIDGE>[^" ]+|‹[^›]+›)"? already has an IP address different from`,
-		"move the pods off BRIDGE (kubectl drain NODE --ignore-daemonsets), then run ip link delete BRIDGE; the next ADD creates it with this node's address",
+		"give each network its own bridge name if two use BRIDGE (grep -r BRIDGE /etc/cni/net.d); otherwise move the pods " +
+			"off BRIDGE (kubectl drain NODE --ignore-daemonsets), then run ip link delete BRIDGE; the next ADD creates it " +
+			"with this node's address",
 		"ip -br address show BRIDGE; ip -br link show master BRIDGE", event.FoundBridge, "BRIDGE", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`,
 	},
 	{

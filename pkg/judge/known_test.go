@@ -116,6 +116,7 @@ func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	for said, want := range map[string]string{
 		`failed to set bridge addr: "cni0"` + other:              "ip link delete cni0;",
 		`failed to set bridge addr: \"cni0\"` + other:            "ip link delete cni0;",
+		`failed to set bridge addr: "cni1"` + other:              "if two use cni1 (grep -r cni1 ",
 		`failed to set bridge addr: "‹text 4›"` + other:          "ip link delete BRIDGE;",
 		`failed to set bridge addr: "x;reboot"` + other:          "ip link delete BRIDGE;",
 		`failed to set bridge addr: "$(reboot)"` + other:         "ip link delete BRIDGE;",
