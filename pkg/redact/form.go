@@ -20,7 +20,7 @@ const (
 )
 
 func (c *Call) form(s string, numbers bool) bool {
-	if c.short[lower(s)] {
+	if c.isShort(s) {
 		return false
 	}
 	if in(s) {
@@ -37,6 +37,11 @@ func (c *Call) form(s string, numbers bool) bool {
 	var n numerals
 	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone &&
 		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
+}
+
+// isShort reports whether s is a value shorter than window.
+func (c *Call) isShort(s string) bool {
+	return len(s) >= shortest && len(s) < window && c.short[lower(s)]
 }
 
 // libc matches versions of glibc's symbols and libstdc++'s.
@@ -74,7 +79,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	switch {
 	case s == "":
 		return true
-	case c.short[lower(s)]:
+	case c.isShort(s):
 		return false
 	case listed(s):
 		return true
@@ -112,10 +117,13 @@ func numbered(s string) bool {
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 func (c *Call) isID(s string) bool {
-	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
+	return len(s) >= minID && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
 
-const idLength = 64
+const (
+	idLength = 64
+	minID    = 10
+)
 
 func isUnit(s string) bool {
 	switch s {
@@ -133,19 +141,23 @@ func isAddress(s string) bool {
 	if !strings.ContainsAny(s, ".:") || strings.Trim(s, "0123456789abcdefABCDEF.:/-[]") != "" {
 		return false
 	}
+	from, to, isRange := strings.Cut(s, "-")
+	switch {
+	case isHex(s, "##:##:##:##:##:##") || isHex(s, "####:##:##.#"):
+		return true
+	case isRange:
+		return !strings.Contains(to, "-") && isAddress(from) && isAddress(to)
+	case !strings.Contains(s, ":") && strings.Count(s, ".") != 3: // such as a version; errors cost more
+		return false
+	case strings.Contains(s, "/"):
+		_, err := netip.ParsePrefix(s)
+		return err == nil
+	}
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
 	}
-	if _, err := netip.ParsePrefix(s); err == nil {
-		return true
-	}
-	if _, err := netip.ParseAddrPort(s); err == nil {
-		return true
-	}
-	if from, to, ok := strings.Cut(s, "-"); ok && !strings.Contains(to, "-") {
-		return isAddress(from) && isAddress(to)
-	}
-	return isHex(s, "##:##:##:##:##:##") || isHex(s, "####:##:##.#")
+	_, err := netip.ParseAddrPort(s)
+	return err == nil
 }
 
 // isHex reports whether s matches a pattern, in which # is a hexadecimal digit.

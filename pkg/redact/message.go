@@ -209,7 +209,7 @@ const maxPlain = 4
 
 // plain reports whether s is a number, a library's version or an interface, which are no secrets.
 func (m *message) plain(s string) bool {
-	if m.call.short[lower(s)] {
+	if m.call.isShort(s) {
 		return false
 	}
 	number := len(s) <= maxDigits && strings.Trim(s, "0123456789") == ""

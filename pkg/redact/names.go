@@ -40,7 +40,8 @@ const maxTyped = 15
 // named reports whether a key or a part of a path is public. A long name consists of listed words: secrets of short
 // pieces have single letters, adjacent separators or more numbers.
 func (c *Call) named(s string) bool {
-	return (len(s) < window || countDigits(s) <= 1 && typed.MatchString(s)) && c.form(s, true)
+	is := len(s) < window || strings.Trim(s, letters) == "" || countDigits(s) <= 1 && typed.MatchString(s)
+	return is && c.form(s, true)
 }
 
 var typed = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]+((/\.?|[-_.])[A-Za-z][A-Za-z0-9]+)*$`)
@@ -61,7 +62,7 @@ var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flann
 
 // isInterface reports whether s looks like udev's interface, or a plugin's: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
-	if predictable.MatchString(s) {
+	if len(s) > 2 && strings.Contains("en ib sl wl ww", s[:2]) && predictable.MatchString(s) {
 		return true
 	}
 	word := strings.TrimRight(s, "0123456789abcdef-")

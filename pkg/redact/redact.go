@@ -24,7 +24,7 @@ const shortest = 4
 type Call struct {
 	names  map[string]bool // names of the call, which are in spans
 	ids    []string        // names that tools shorten
-	asked  map[question]bool
+	asked  answers
 	values map[string]bool // confidential values
 	short  map[string]bool // shorter than window, in lower case
 	index  index
@@ -33,6 +33,8 @@ type Call struct {
 	awaits int  // pending configurations
 	lost   bool // a configuration is incomplete
 	full   bool
+
+	inherited string // variables
 }
 
 // Await notes a plugin whose Configuration follows.
@@ -48,7 +50,7 @@ func (c *Call) Name(names ...string) {
 	for _, name := range names {
 		if name != "" && len(name) <= maxName && len(c.names) < maxNames {
 			if !c.names[name] {
-				c.asked = nil
+				c.asked = answers{}
 			}
 			c.names[name] = true
 			if len(name) == idLength && !slices.Contains(c.ids, name) {
@@ -78,6 +80,9 @@ func (c *Call) Path(path string) string {
 	if path == "" {
 		return ""
 	}
+	if redacted, known := c.asked.paths[path]; known {
+		return redacted
+	}
 	parts, spots, at := strings.Split(path, "/"), make([]mark, len(path)), 0
 	c.index.spots(path, spots)
 	for i, part := range parts {
@@ -90,7 +95,14 @@ func (c *Call) Path(path string) string {
 			parts[i] = placeholder(part)
 		}
 	}
-	return strings.Join(parts, "/")
+	redacted := strings.Join(parts, "/")
+	if c.asked.paths == nil || len(c.asked.paths) >= maxAsked {
+		c.asked.paths = map[string]string{}
+	}
+	if len(path) <= maxName {
+		c.asked.paths[path] = redacted
+	}
+	return redacted
 }
 
 // system reports whether a path is below a standard directory (hier(7)).
@@ -134,28 +146,29 @@ func (c *Call) Harmless(s string) bool {
 	return c.answer(s, func(c *Call, s string) bool { return c.form(s, !c.lost) && !c.Repeats(s) }, asHarmless)
 }
 
-type question struct {
-	as   byte
-	word string
+// answers are valid until a name or a value is added.
+type answers struct {
+	words [questions]map[string]bool
+	paths map[string]string // redacted
 }
 
 const (
-	asHarmless byte = iota
+	asHarmless = iota
 	asTyped
 	asInterface
+	questions
 )
 
-func (c *Call) answer(s string, decide func(*Call, string) bool, as byte) bool {
-	q := question{as, s}
-	if is, known := c.asked[q]; known {
+func (c *Call) answer(s string, decide func(*Call, string) bool, as int) bool {
+	if is, known := c.asked.words[as][s]; known {
 		return is
 	}
 	is := decide(c, s)
-	if c.asked == nil || len(c.asked) >= maxAsked {
-		c.asked = map[question]bool{}
+	if c.asked.words[as] == nil || len(c.asked.words[as]) >= maxAsked {
+		c.asked.words[as] = map[string]bool{}
 	}
 	if len(s) <= maxName {
-		c.asked[q] = is
+		c.asked.words[as][s] = is
 	}
 	return is
 }

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -20,7 +19,7 @@ func (c *Call) Configuration(b []byte) bool {
 	}
 	c.told++
 	c.awaits--
-	c.walk(b, place{})
+	c.walk(string(b), place{})
 	return true
 }
 
@@ -38,7 +37,7 @@ func Ours(secrets ...string) *Call {
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
 // Lost notes a truncated input: only listed words may stay.
-func (c *Call) Lost() { c.lost, c.asked = true, nil }
+func (c *Call) Lost() { c.lost, c.asked = true, answers{} }
 
 // Environment adds a plugin's environment and CNI_ARGS ("key=value"). Call it after Name.
 func (c *Call) Environment(variables ...string) {
@@ -91,7 +90,7 @@ type place struct {
 }
 
 // walk also adds repeated keys' values: plugins differ in which they use.
-func (c *Call) walk(b []byte, at place) { c.next(&tokens{b}, at) }
+func (c *Call) walk(s string, at place) { c.next(&tokens{s}, at) }
 
 // next returns false at the end of an array.
 func (c *Call) next(in *tokens, at place) bool {
@@ -107,21 +106,21 @@ func (c *Call) next(in *tokens, at place) bool {
 		c.scalar(unquoted(v), at)
 	case 't', 'f', 'n':
 	default:
-		c.scalar(string(v), at)
+		c.scalar(v, at)
 	}
 	return true
 }
 
 // tokens are those of valid JSON.
-type tokens struct{ rest []byte }
+type tokens struct{ rest string }
 
 // next returns a bracket, a quoted string or a bare word. json.Decoder allocates for each.
-func (t *tokens) next() []byte {
-	t.rest = bytes.TrimLeft(t.rest, " \t\r\n,:")
+func (t *tokens) next() string {
+	t.rest = strings.TrimLeft(t.rest, " \t\r\n,:")
 	n := 1
 	switch {
 	case len(t.rest) == 0:
-		return []byte{']'}
+		return "]"
 	case t.rest[0] == '"':
 		for ; t.rest[n] != '"'; n++ {
 			if t.rest[n] == '\\' {
@@ -129,8 +128,8 @@ func (t *tokens) next() []byte {
 			}
 		}
 		n++
-	case bytes.IndexByte([]byte("{}[]"), t.rest[0]) < 0:
-		if n = bytes.IndexAny(t.rest, " \t\r\n,}]"); n < 0 {
+	case strings.IndexByte("{}[]", t.rest[0]) < 0:
+		if n = strings.IndexAny(t.rest, " \t\r\n,}]"); n < 0 {
 			n = len(t.rest)
 		}
 	}
@@ -139,11 +138,12 @@ func (t *tokens) next() []byte {
 	return token
 }
 
-func unquoted(quoted []byte) (s string) {
-	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
-		return string(quoted[1 : len(quoted)-1])
+func unquoted(quoted string) string {
+	if strings.IndexByte(quoted, '\\') < 0 && utf8.ValidString(quoted) {
+		return quoted[1 : len(quoted)-1]
 	}
-	_ = json.Unmarshal(quoted, &s) // valid
+	var s string
+	_ = json.Unmarshal([]byte(quoted), &s) // valid
 	return s
 }
 
@@ -159,7 +159,7 @@ func (c *Call) object(in *tokens, at place) {
 		}
 		c.next(in, place{
 			key: key, above: at.key, depth: at.depth + 1,
-			secret: at.secret || Confidential(key), previous: at.previous || key == "prevResult",
+			secret: at.secret || !repeatable(key) && Confidential(key), previous: at.previous || key == "prevResult",
 		})
 	}
 }
@@ -173,7 +173,7 @@ func (c *Call) scalar(v string, at place) {
 		return
 	}
 	if leaves(v, at) {
-		c.Name(v)
+		c.Name(strings.Clone(v)) // not its whole text
 		return
 	}
 	if c.public(v, at) {
@@ -184,7 +184,7 @@ func (c *Call) scalar(v string, at place) {
 		return
 	}
 	if inner := strings.TrimSpace(v); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) {
-		c.walk([]byte(inner), at)
+		c.walk(inner, at)
 		return
 	}
 	c.value(v)
@@ -292,9 +292,12 @@ func Confidential(key string) bool {
 	}
 	for piece := range strings.FieldsFuncSeq(key, func(r rune) bool { return !isLetter(byte(r)) || r > 'z' }) {
 		for piece != "" {
-			word := lower(piece[:hump(piece)])
+			word := piece[:hump(piece)]
 			piece = piece[len(word):]
-			switch word {
+			if len(word) > len("keys") {
+				continue
+			}
+			switch lower(word) {
 			case "key", "keys", "auth", "pass", "pwd", "psk", "pin":
 				return true
 			}
@@ -339,10 +342,15 @@ func (c *Call) value(v string) {
 }
 
 func (c *Call) decoded(v string) {
+	if u, err := url.QueryUnescape(v); err == nil && u != v {
+		c.secret(u)
+	}
+	if strings.Trim(v, letters+"0123456789+/-_=\r\n") != "" {
+		return
+	}
 	for _, decode := range [...]func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.URLEncoding.DecodeString,
 		base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
-		func(s string) ([]byte, error) { u, err := url.QueryUnescape(s); return []byte(u), err },
 	} {
 		if decoded, err := decode(v); err == nil && string(decoded) != v {
 			c.secret(string(decoded))
@@ -365,7 +373,8 @@ func (c *Call) secret(s string) {
 		c.values, c.short = map[string]bool{}, map[string]bool{}
 	}
 	c.kept += len(s)
-	c.values[s], c.asked = true, nil
+	s = strings.Clone(s)
+	c.values[s], c.asked = true, answers{}
 	c.index.add(s)
 	for _, s := range [...]string{lower(s), fold(s)} {
 		if len(s) >= shortest && len(s) < window {
