@@ -169,7 +169,7 @@ func (s *sieve) drop() {
 }
 
 func isAddress(s string) bool {
-	if strings.Contains(s, "%") { // a zone may be any text
+	if !strings.ContainsAny(s, ".:") || strings.Contains(s, "%") { // a zone may be any text
 		return false
 	}
 	if _, err := netip.ParseAddr(s); err == nil {

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 		}
 		return r
 	}
-	made, err := create.CreateFromBytes(out)
+	made, err := create.Create(cmp.Or(either.CNIVersion, "0.1.0"), out)
 	if err != nil {
 		return r // VERSION, or an unknown version
 	}

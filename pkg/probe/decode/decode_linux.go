@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
 	"github.com/cniscope/cniscope/pkg/probe/functions"
@@ -49,15 +51,15 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 		return nil, err
 	}
 	d.events = append(d.events[:0], d.note(e)...)
-	if asked.Count > 0 {
-		d.events = append(d.events, event.Event{Time: e.Time, Body: &asked})
+	if asked != nil {
+		d.events = append(d.events, event.Event{Time: e.Time, Body: asked})
 	}
 	d.events = append(d.events, e)
 	return d.events, nil
 }
 
 // life decodes starts and exits, and also returns the ending image's queries.
-func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
+func (d *Decoder) life(raw []byte) (_ event.Event, asked *event.Questions, _ error) {
 	if len(raw) == 0 {
 		return event.Event{}, asked, fmt.Errorf("empty record")
 	}
@@ -68,9 +70,9 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		if err != nil {
 			return event.Event{}, asked, fmt.Errorf("fork: %w", err)
 		}
-		parent := kernel.ProcessOf(w.Parent)
+		parent := d.processOf(w.Parent)
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
-			Process: kernel.ProcessOf(w.H.Task), Parent: parent, PID: w.H.Task.Pid,
+			Process: d.processOf(w.H.Task), Parent: parent, PID: w.H.Task.Pid,
 			Stack: d.stack(w, parent, more/8), Thread: d.published(w.Context, w.H.Flags),
 		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
@@ -80,7 +82,7 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 			return event.Event{}, asked, fmt.Errorf("exec: %w", err)
 		}
 		e, err := d.exec(w, w.Data[:more])
-		return e, questions(w.H.Task, w.Asked, w.Asking), err
+		return e, d.questions(w.H.Task, w.Asked, w.Asking), err
 	case kernel.LifeKindKIND_EXIT:
 		var w kernel.LifeExitEvent
 		if _, err := wire(&w, raw, unsafe.Sizeof(w)); err != nil {
@@ -88,12 +90,12 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		}
 		code, signal := procfs.ExitOf(uint32(w.Status))
 		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
-			Process: kernel.ProcessOf(w.H.Task),
+			Process: d.processOf(w.H.Task),
 			Code:    code,
 			Signal:  signal,
 			Used:    event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
-			NetNS:   namespace(w.NetnsCookie, w.NetnsInum),
-		}}, questions(w.H.Task, w.Asked, w.Asking), nil
+			NetNS:   d.namespace(w.NetnsCookie, w.NetnsInum),
+		}}, d.questions(w.H.Task, w.Asked, w.Asking), nil
 	}
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
 }
@@ -129,8 +131,11 @@ func (d *Decoder) stack(w *kernel.LifeForkEvent, parent event.Process, depth int
 	})
 }
 
-func questions(of kernel.Key, count uint32, took uint64) event.Questions {
-	return event.Questions{Process: kernel.ProcessOf(of), Count: uint64(count), Took: int64(took)}
+func (d *Decoder) questions(of kernel.Key, count uint32, took uint64) *event.Questions {
+	if count == 0 {
+		return nil
+	}
+	return &event.Questions{Process: d.processOf(of), Count: uint64(count), Took: int64(took)}
 }
 
 func (d *Decoder) exec(w *kernel.LifeExecEvent, data []byte) (event.Event, error) {
@@ -141,19 +146,19 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent, data []byte) (event.Event, error
 	}
 	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
 	im := image.Image{
-		File:      first(procfs.Split(data[:files])),
+		File:      unix.ByteSliceToString(data[:files]),
 		Args:      procfs.Split(data[files:args]),
 		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),
 		Truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
 	}
 	e := &event.Exec{
-		Process:   kernel.ProcessOf(w.H.Task),
-		Parent:    kernel.ProcessOf(w.Parent),
+		Process:   d.processOf(w.H.Task),
+		Parent:    d.processOf(w.Parent),
 		PID:       w.H.Task.Pid,
 		ParentPID: w.Parent.Pid,
 		Started:   int64(w.Started),
 		Root:      flag(kernel.LifeFlagFLAG_ROOT),
-		NetNS:     namespace(w.NetnsCookie, w.NetnsInum),
+		NetNS:     d.namespace(w.NetnsCookie, w.NetnsInum),
 		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 	}
 	p := d.get(e.Process, e.Parent)
@@ -235,6 +240,7 @@ type record struct {
 	*kernel.InsideCallEvent
 	process event.Process
 	data    []byte
+	room    []event.Body // reused
 }
 
 func (r record) other() *event.Actor {
@@ -282,11 +288,11 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 func one[T any, B interface {
 	*T
 	event.Body
-}](body B) []event.Body {
+}](r record, body B) []event.Body {
 	if body == nil {
 		return nil
 	}
-	return []event.Body{body}
+	return append(r.room, body)
 }
 
 func (d *Decoder) call(raw []byte) ([]event.Event, error) {
@@ -298,10 +304,7 @@ func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	if int(w.Len) > more {
 		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, more)
 	}
-	if w.H.Task != d.last || d.name == "" {
-		d.last, d.name = w.H.Task, kernel.ProcessOf(w.H.Task)
-	}
-	r := record{InsideCallEvent: w, process: d.name, data: w.Data[:w.Len]}
+	r := record{InsideCallEvent: w, process: d.processOf(w.H.Task), data: w.Data[:w.Len], room: d.room[:0]}
 	d.events = d.events[:0]
 	for _, b := range d.bodies(r) {
 		d.attribute(r.process, b)
@@ -318,9 +321,9 @@ func (d *Decoder) bodies(r record) []event.Body {
 		}
 	}
 	if told := textCalls[d.names[r.Nr]]; told != nil {
-		return []event.Body{told(d, r, textsOf(r.data))}
+		return append(r.room, told(d, r, textsOf(r.data)))
 	}
-	return one(d.wait(r))
+	return one(r, d.wait(r))
 }
 
 func (d *Decoder) attribute(process event.Process, body event.Body) {

@@ -32,7 +32,7 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 	if p == nil || r.Ret < 0 {
 		return nil, true
 	}
-	fd, ns := uint32(r.Ret), namespace(r.NetnsCookie, r.NetnsInum)
+	fd, ns := uint32(r.Ret), d.namespace(r.NetnsCookie, r.NetnsInum)
 	if delete(p.files, fd); ns.Key == "" {
 		return nil, true
 	}
@@ -48,7 +48,7 @@ func (d *Decoder) entered(r record) ([]event.Body, bool) {
 	if r.NetnsInum == 0 {
 		return nil, false
 	}
-	return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), true
+	return one(r, &event.Enter{Process: r.process, Thread: r.Thread, NetNS: d.namespace(r.NetnsCookie, r.NetnsInum)}), true
 }
 
 // moved is for standard input or output, or writes below /proc/sys.
@@ -57,7 +57,7 @@ func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	case r.Object == 0:
 		return nil, false
 	case r.Protocol != 0:
-		return one(setting(r)), true
+		return one(r, setting(r)), true
 	}
 	return d.stream(r), true
 }
@@ -86,16 +86,21 @@ func (d *Decoder) stream(r record) []event.Body {
 		} else {
 			s.known.Lost()
 		}
-		return one(&event.Cut{Process: leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
+		return one(r, &event.Cut{Process: leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
 	}
 	to.Write(r.data)
 	if r.Out != 0 || s.configured || !bytes.HasSuffix(bytes.TrimSpace(s.in.Bytes()), []byte("}")) {
 		return nil
 	}
-	if d.kept() > keptMax {
-		s.known.Full()
+	if d.most > keptMax {
+		if d.most = d.kept(); d.most > keptMax {
+			s.known.Full()
+		}
 	}
-	return one(s.configuration(leader))
+	before := s.known.Kept()
+	c := s.configuration(leader)
+	d.most += s.known.Kept() - before
+	return one(r, c)
 }
 
 // keptMax bounds all runs' inputs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but Multus
@@ -119,7 +124,7 @@ func (d *Decoder) missing(r record) ([]event.Body, bool) {
 	if p := d.processes[r.process]; p != nil && p.run.leader != 0 {
 		pid = p.run.leader // a command that tried may be gone
 	}
-	return one(&event.Missing{
+	return one(r, &event.Missing{
 		Process: r.process, PID: pid, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr],
 		Path: d.known(r.process).Path(text.Clean(string(path), text.Bound)), Error: errno(r.Ret), Count: r.Object,
 	}), true

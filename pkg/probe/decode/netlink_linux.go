@@ -15,11 +15,11 @@ import (
 func (d *Decoder) asked(r record) *netlink.Call {
 	if d.asks.Errno == nil {
 		d.asks.Errno = errno
-		d.asks.ByFile = func(fd uint32) event.Namespace { return d.byFile(d.name, fd) }
-		d.asks.ByPID = func(pid uint32) event.Namespace { return d.byPID(d.last.Pid, pid) }
+		d.asks.ByFile = func(fd uint32) event.Namespace { return d.byFile(d.asks.Process, fd) }
+		d.asks.ByPID = func(pid uint32) event.Namespace { return d.byPID(d.calls.H.Task.Pid, pid) }
 	}
 	d.asks.Process, d.asks.Thread, d.asks.Start = r.process, r.Thread, int64(r.Start)
-	d.asks.NetNS = namespace(r.NetnsCookie, r.NetnsInum)
+	d.asks.NetNS = d.namespace(r.NetnsCookie, r.NetnsInum)
 	d.asks.Family, d.asks.Port = r.Protocol, r.Port
 	return &d.asks
 }
@@ -33,7 +33,8 @@ func overNetlink(read func(*Decoder, record) []event.Body) handler {
 	}
 }
 
-func (d *Decoder) requests(r record) (bodies []event.Body) {
+func (d *Decoder) requests(r record) []event.Body {
+	bodies := r.room
 	for _, q := range d.asked(r).Requests(r.data) {
 		d.touch(q)
 		d.askedFor(q)
@@ -45,7 +46,8 @@ func (d *Decoder) requests(r record) (bodies []event.Body) {
 	return bodies
 }
 
-func (d *Decoder) answers(r record) (bodies []event.Body) {
+func (d *Decoder) answers(r record) []event.Body {
+	bodies := r.room
 	for _, body := range d.asked(r).Answers(r.data) {
 		switch b := body.(type) {
 		case *event.Address:
@@ -119,9 +121,9 @@ func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 
 func (d *Decoder) legacy(r record) []event.Body {
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_SETSOCKOPT {
-		return one(d.asked(r).Replace(r.Args[1], r.Ret, r.data))
+		return one(r, d.asked(r).Replace(r.Args[1], r.Ret, r.data))
 	}
-	return one(d.asked(r).Ioctl(uint32(r.Args[1]), r.Ret, r.data))
+	return one(r, d.asked(r).Ioctl(uint32(r.Args[1]), r.Ret, r.data))
 }
 
 func (d *Decoder) askedFor(q *event.Request) {

@@ -65,7 +65,7 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 			q.Path = pathOf(rest)
 		}
 	}
-	return one(q), true
+	return one(r, q), true
 }
 
 // kernelWord turns the library's LRUHash into the kernel's lru_hash.

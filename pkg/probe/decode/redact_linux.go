@@ -15,7 +15,9 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	if d.options.Environ != nil {
 		p.environ = append(p.environ, d.options.Environ(e)...)
 	}
-	image.Acquaint(p.run.known, e, p.environ, p.arguments)
+	d.most -= p.run.known.Kept()
+	image.Acquaint(p.run.known, &d.inherited, e, p.environ, p.arguments)
+	d.most += p.run.known.Kept()
 	p.environ, p.arguments = nil, nil
 }
 

@@ -30,7 +30,7 @@ func (d *Decoder) refused(r record) ([]event.Body, bool) {
 	if p := d.processes[r.process]; p != nil {
 		p.refused[r.Port%uint32(len(p.refused))] = c
 	}
-	return one(c), true
+	return one(r, c), true
 }
 
 func (d *Decoder) accepted(r record) ([]event.Body, bool) {
@@ -42,11 +42,11 @@ func (d *Decoder) accepted(r record) ([]event.Body, bool) {
 			return nil, true
 		}
 	}
-	return one(a), r.Other.Tgid != 0
+	return one(r, a), r.Other.Tgid != 0
 }
 
 func (*Decoder) closed(r record) ([]event.Body, bool) {
-	return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
+	return one(r, &event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
 }
 
 func (d *Decoder) connect(r record) ([]event.Body, bool) {
@@ -70,7 +70,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	if n := r.Other.Tgid; n != 0 {
 		c.Listener = d.holder(n)
 	}
-	return one(c), true
+	return one(r, c), true
 }
 
 func (r record) remote() (network, address string) {
@@ -126,10 +126,10 @@ func (*Decoder) first4or6(r record) ([]event.Body, bool) {
 	case r.Protocol == unix.AF_INET6 && len(r.data) >= 32:
 		local, remote = netip.AddrFrom16([16]byte(r.data[:16])).Unmap(), netip.AddrFrom16([16]byte(r.data[16:32])).Unmap()
 	default:
-		return one(f), true
+		return one(r, f), true
 	}
 	f.Local, f.Remote = fmt.Sprint(netip.AddrPortFrom(local, uint16(r.Args[2]))), fmt.Sprint(netip.AddrPortFrom(remote, uint16(r.Args[3])))
-	return one(f), true
+	return one(r, f), true
 }
 
 func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
@@ -151,5 +151,5 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 	if r.Other.Start != 0 && r.Other.Pid != 1 {
 		x.Peer = r.other()
 	}
-	return one(x), true
+	return one(r, x), true
 }

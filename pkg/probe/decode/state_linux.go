@@ -45,17 +45,43 @@ type Decoder struct {
 	home      string
 	sandboxes evidence.Sandboxes
 	// redaction for processes of no call, or of several
-	nobody redact.Call
+	nobody    redact.Call
+	inherited redact.Inherited
+	// at least kept()
+	most   int
 	seed   maphash.Seed
 	forks  kernel.LifeForkEvent
 	execs  kernel.LifeExecEvent
 	steps  steps
 	calls  kernel.InsideCallEvent
-	// the last call's process
-	last   kernel.Key
-	name   event.Process
-	asks   netlink.Call // for it
+	asks   netlink.Call // for calls
+	room   [8]event.Body
 	events []event.Event
+	// recent texts
+	spelt  [256]spelt
+	cookie uint64
+	inum   uint32
+	space  event.Namespace
+}
+
+type spelt struct {
+	key  kernel.Key
+	name event.Process
+}
+
+func (d *Decoder) processOf(k kernel.Key) event.Process {
+	s := &d.spelt[k.Tgid%uint32(len(d.spelt))]
+	if s.name == "" || s.key.Tgid != k.Tgid || s.key.Start != k.Start {
+		*s = spelt{k, kernel.ProcessOf(k)}
+	}
+	return s.name
+}
+
+func (d *Decoder) namespace(cookie uint64, inum uint32) event.Namespace {
+	if cookie != d.cookie || inum != d.inum {
+		d.cookie, d.inum, d.space = cookie, inum, namespace(cookie, inum)
+	}
+	return d.space
 }
 
 type process struct {
@@ -117,10 +143,12 @@ func (d *Decoder) get(process, parent event.Process) *process {
 }
 
 func (d *Decoder) add(key, parent event.Process) *process {
-	p := &process{number: kernel.KeyOf(key, 0).Tgid, run: &run{}}
+	p := &process{number: kernel.KeyOf(key, 0).Tgid}
 	d.byNumber[p.number] = key
 	if up := d.processes[parent]; up != nil && up.run.of != nil {
 		p.run = up.run
+	} else {
+		p.run = &run{}
 	}
 	d.processes[key] = p
 	return p

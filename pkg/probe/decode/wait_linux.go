@@ -106,7 +106,7 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	} else {
 		w.Released = int16(r.Args[3]) == unix.F_UNLCK
 	}
-	return []event.Body{w}, true
+	return append(r.room, w), true
 }
 
 // holder takes a PID of the initial namespace, which may be gone.
@@ -143,7 +143,7 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 			w.Name = cmp.Or(locks[r.Protocol], "netlink")
 		}
 	}
-	return []event.Body{w}, true
+	return append(r.room, w), true
 }
 
 var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}

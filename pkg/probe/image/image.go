@@ -3,11 +3,10 @@ package image
 
 import (
 	"cmp"
+	"iter"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/containernetworking/cni/pkg/types"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
@@ -15,58 +14,82 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are the fields of CNI_ARGS for pods. libcni finds them by name.
-type kubernetesArgs struct {
-	types.CommonArgs
-	K8S_POD_NAMESPACE types.UnmarshallableString
-	K8S_POD_NAME      types.UnmarshallableString
-	K8S_POD_UID       types.UnmarshallableString
-}
-
 // VariableMax is VAR_MAX of bpf/wire.h without the NUL.
 const VariableMax = 511
 
 // Variables are of a CNI call.
-type Variables map[string]string
+type Variables struct {
+	command, containerID, netns, ifname, args, path, traceParent, traceState, baggage string
+}
+
+func (v *Variables) named(name string) *string {
+	switch name {
+	case "CNI_COMMAND":
+		return &v.command
+	case "CNI_CONTAINERID":
+		return &v.containerID
+	case "CNI_NETNS":
+		return &v.netns
+	case "CNI_IFNAME":
+		return &v.ifname
+	case "CNI_ARGS":
+		return &v.args
+	case "CNI_PATH":
+		return &v.path
+	case "TRACEPARENT":
+		return &v.traceParent
+	case "TRACESTATE":
+		return &v.traceState
+	case "BAGGAGE":
+		return &v.baggage
+	}
+	return nil
+}
 
 // Parse selects a CNI call's variables. cut: one is incomplete.
 func Parse(env []string) (vars Variables, cut bool) {
-	vars = Variables{}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if Wanted(name) {
-			vars[name] = value
+		if v := vars.named(name); v != nil {
+			*v = value
 			cut = cut || name != "BAGGAGE" && len(kv) >= VariableMax
 		}
 	}
 	return vars, cut
 }
 
-// Folders returns CNI_PATH's directories; none without a CNI command.
-func (v Variables) Folders(separator string) (folders []string) {
-	if !slices.Contains(commands, v["CNI_COMMAND"]) {
-		return nil
-	}
-	for _, folder := range strings.Split(v["CNI_PATH"], cmp.Or(separator, ":")) {
-		if folder != "" {
-			folders = append(folders, path.Clean(folder))
+// Folders gives CNI_PATH's directories; none without a CNI command.
+func (v *Variables) Folders(separator string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !slices.Contains(commands, v.command) {
+			return
+		}
+		for folder := range strings.SplitSeq(v.path, cmp.Or(separator, ":")) {
+			if folder != "" && !yield(path.Clean(folder)) {
+				return
+			}
 		}
 	}
-	return folders
 }
 
-func (v Variables) call() *event.Call {
+func (v *Variables) holds(folder, separator string) bool {
+	for one := range v.Folders(separator) {
+		if one == folder {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Variables) call() *event.Call {
 	return &event.Call{
-		Command:     v["CNI_COMMAND"],
-		ContainerID: text.Clean(v["CNI_CONTAINERID"], 128),
-		NetNS:       text.Clean(v["CNI_NETNS"], text.Bound),
-		IfName:      text.Clean(v["CNI_IFNAME"], 64),
-		Pod:         podOf(v["CNI_ARGS"]),
-		Trace: event.TraceContext{
-			Parent: text.Clean(v["TRACEPARENT"], 64),
-			State:  text.Clean(v["TRACESTATE"], 512),
-		},
-		Baggage: members(v["BAGGAGE"]),
+		Command:     v.command,
+		ContainerID: text.Clean(v.containerID, 128),
+		NetNS:       text.Clean(v.netns, text.Bound),
+		IfName:      text.Clean(v.ifname, 64),
+		Pod:         podOf(v.args),
+		Trace:       event.TraceContext{Parent: text.Clean(v.traceParent, 64), State: text.Clean(v.traceState, 512)},
+		Baggage:     members(v.baggage),
 	}
 }
 
@@ -80,26 +103,28 @@ func members(baggage string) string {
 }
 
 // Wanted reports whether a variable is of a CNI call.
-func Wanted(name string) bool {
-	return slices.Contains([]string{
-		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
-		"BAGGAGE",
-	}, name)
-}
+func Wanted(name string) bool { return new(Variables).named(name) != nil }
 
 // commands of CNI 1.1; others cannot become span names.
 var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
-func podOf(args string) event.Pod {
-	var k kubernetesArgs
-	if err := types.LoadArgs("IgnoreUnknown=1;"+args, &k); err != nil {
-		return event.Pod{}
+// podOf is strict like libcni.
+func podOf(args string) (pod event.Pod) {
+	for pair := range strings.SplitSeq(args, ";") {
+		name, value, is := strings.Cut(pair, "=")
+		if !is || strings.Contains(value, "=") {
+			return event.Pod{}
+		}
+		switch name {
+		case "K8S_POD_NAMESPACE":
+			pod.Namespace = text.Clean(value, 63)
+		case "K8S_POD_NAME":
+			pod.Name = text.Clean(value, 253)
+		case "K8S_POD_UID":
+			pod.UID = text.Clean(value, 63)
+		}
 	}
-	return event.Pod{
-		Namespace: text.Clean(string(k.K8S_POD_NAMESPACE), 63),
-		Name:      text.Clean(string(k.K8S_POD_NAME), 253),
-		UID:       text.Clean(string(k.K8S_POD_UID), 63),
-	}
+	return pod
 }
 
 // Image is a program's raw state.
@@ -116,9 +141,8 @@ type Image struct {
 // Locate finds the plugin in CNI_PATH if File is a script's interpreter or a symbolic link's target.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
-	folders := vars.Folders(im.Separator)
 	if i := slices.IndexFunc(im.Args[:min(len(im.Args), 3)], func(a string) bool {
-		return slices.Contains(folders, path.Dir(path.Clean(a)))
+		return vars.holds(path.Dir(path.Clean(a)), im.Separator)
 	}); i >= 0 {
 		im.File, im.Script = im.Args[i], i > 0
 	}
@@ -148,7 +172,7 @@ func (im *Image) FindScript(called string) {
 // InPath reports whether the file is in CNI_PATH.
 func (im Image) InPath() bool {
 	vars, _ := Parse(im.Env)
-	return slices.Contains(vars.Folders(im.Separator), path.Clean(path.Dir(im.File)))
+	return vars.holds(path.Clean(path.Dir(im.File)), im.Separator)
 }
 
 // Describe puts the sanitized image into e.
@@ -171,7 +195,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 		called = file // not arbitrary like argv[0]
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
-	if slices.Contains(vars.Folders(im.Separator), path.Clean(folder)) {
+	if vars.holds(path.Clean(folder), im.Separator) {
 		e.InPath, e.Call = true, vars.call() // the plugin's type
 	} else {
 		clean := known.Path(im.File) // a secret may contain slashes
@@ -185,19 +209,24 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 }
 
 // Acquaint records environment and arguments for redaction.
-func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
+func Acquaint(known *redact.Call, from *redact.Inherited, e *event.Exec, environ, args []string) {
 	c := e.Call
 	known.Await()
 	known.Name(e.Name, c.Command, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
+	var own, inherited []string
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "CNI_ARGS":
-			known.Environment(strings.Split(value, ";")...)
-		case name == "BAGGAGE" || !Wanted(name):
-			known.Environment(variable)
+			own = append(own, strings.Split(value, ";")...)
+		case name == "BAGGAGE":
+			own = append(own, variable)
+		case !Wanted(name):
+			inherited = append(inherited, variable)
 		}
 	}
+	known.Inherit(from, inherited...)
+	known.Environment(own...)
 	known.Arguments(args...)
 }
 

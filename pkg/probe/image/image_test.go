@@ -11,7 +11,7 @@ import (
 
 func TestBaggageIsASecret(t *testing.T) {
 	known := &redact.Call{}
-	Acquaint(known, &event.Exec{Name: "bridge", Call: &event.Call{Command: "ADD"}}, []string{"BAGGAGE=owner=failed interface"}, nil)
+	Acquaint(known, &redact.Inherited{}, &event.Exec{Name: "bridge", Call: &event.Call{Command: "ADD"}}, []string{"BAGGAGE=owner=failed interface"}, nil)
 	known.Configuration(nil)
 	if said := known.Message("failed interface"); strings.Contains(said, "failed interface") {
 		t.Error(said)

@@ -116,7 +116,7 @@ func (t *Tracker) exec(i *item) {
 	s.Describe(e, t.o.Arguments, p.of.known)
 	switch t.apply(i, e).Role {
 	case tree.Root, tree.Delegate:
-		image.Acquaint(p.of.known, e, s.Env, s.Args[min(1, len(s.Args)):])
+		image.Acquaint(p.of.known, &t.inherited, e, s.Env, s.Args[min(1, len(s.Args)):])
 	}
 }
 

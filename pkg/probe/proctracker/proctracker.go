@@ -127,6 +127,8 @@ type Tracker struct {
 	followed int
 	foreign  int // followed processes of runs that the runtime did not start
 	stats    Stats
+
+	inherited redact.Inherited
 }
 
 type process struct {

@@ -124,7 +124,7 @@ func (w *watched) image() image.Image {
 	}
 	// Windows paths ignore case.
 	vars, _ := image.Parse(im.Env)
-	for _, folder := range vars.Folders(im.Separator) {
+	for folder := range vars.Folders(im.Separator) {
 		if strings.EqualFold(folder, path.Dir(im.File)) {
 			im.File = folder + "/" + path.Base(im.File)
 		}
