@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"cmp"
 	"container/list"
 	"slices"
 
@@ -103,44 +102,49 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 		}
 	}
 	oldest := now
-	all := slices.Clone(*x)
+	var starts, ends []int64
+	add := func(start, end int64) {
+		if start < end {
+			starts, ends = append(starts, start), append(ends, end)
+		}
+	}
+	for _, i := range *x {
+		add(i.Start, i.End)
+	}
 	for _, op := range open {
 		oldest = min(oldest, op.Start)
 		for _, c := range op.Calls {
 			if c.Live() != nil {
-				all = append(all, model.Interval{Start: c.Start, End: now})
+				add(c.Start, now)
 			} else {
-				all = append(all, model.Interval{Start: c.Start, End: c.End})
+				add(c.Start, c.End)
 			}
 		}
 	}
+	slices.Sort(starts)
+	slices.Sort(ends)
 	for _, op := range over {
 		for _, call := range op.Calls {
-			call.Concurrent = others(call, all)
+			call.Concurrent = others(call, starts, ends)
 		}
 	}
 	*x = slices.DeleteFunc(*x, func(i model.Interval) bool { return i.End < oldest })
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-func others(call *model.Call, all []model.Interval) int {
-	type edge struct {
-		at   int64
-		more int
-	}
-	var edges []edge
-	for _, i := range all {
-		if start, end := max(i.Start, call.Start), min(i.End, call.End); start < end {
-			edges = append(edges, edge{start, 1}, edge{end, -1})
+// others takes all calls' sorted starts and ends.
+func others(call *model.Call, starts, ends []int64) int {
+	i, _ := slices.BinarySearch(starts, call.Start+1)
+	over, _ := slices.BinarySearch(ends, call.Start+1)
+	most := i - over
+	for ; i < len(starts) && starts[i] < call.End; i++ {
+		for ends[over] <= starts[i] {
+			over++
 		}
+		most = max(most, i+1-over)
 	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.more, b.more))
-	})
-	most, now := 0, 0
-	for _, e := range edges {
-		now += e.more
-		most = max(most, now)
+	if call.Start >= call.End {
+		return 0
 	}
 	return max(0, most-1)
 }
