@@ -119,7 +119,10 @@ func aboutProcess(kvs []attribute.KeyValue, im *model.Image) []attribute.KeyValu
 		attr.CPUMS(time.Duration(im.CPU)),
 		attr.RunDelayMS(time.Duration(im.RunDelay)),
 	)
-	kvs = append(kvs, nonZero(semconv.ProcessCommandArgs(im.Args...), attr.HiddenArguments(im.Hidden))...)
+	if len(im.Args) > 0 {
+		kvs = append(kvs, semconv.ProcessCommandArgs(im.Args...))
+	}
+	kvs = append(kvs, nonZero(attr.HiddenArguments(im.Hidden))...)
 	if kvs = append(kvs, aboutStack(im.Stack)...); len(im.Stack) == 0 {
 		kvs = append(kvs, aboutStack(im.In)...)
 	}

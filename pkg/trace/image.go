@@ -91,7 +91,8 @@ func (w *writer) draw(d *drawing) {
 		d.where.attributes = appendAll(slices.Clip(d.outer.attributes), inSpan, aboutRun(d.run.Run)...)
 	}
 	of := drawers()
-	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *model.Fact) int {
+	facts := slices.Clone(d.image.Facts)
+	slices.SortStableFunc(facts, func(a, b *model.Fact) int {
 		return cmp.Compare(of[a.Kind()].turn, of[b.Kind()].turn)
 	})
 	for _, f := range facts {

@@ -109,15 +109,24 @@ func appendValue(b []byte, v attribute.Value) []byte {
 	case attribute.FLOAT64:
 		return protowire.AppendFixed64(protowire.AppendTag(b, 4, protowire.Fixed64Type), math.Float64bits(v.AsFloat64()))
 	case attribute.STRINGSLICE:
-		var list []byte
-		for _, s := range v.AsStringSlice() {
-			one := appendValue(nil, attribute.StringValue(s))
-			list = protowire.AppendBytes(protowire.AppendTag(list, 1, protowire.BytesType), one)
+		all, size := v.AsStringSlice(), 0
+		one := func(s string) int { return protowire.SizeTag(1) + protowire.SizeBytes(len(s)) }
+		for i, s := range all {
+			all[i] = strings.ToValidUTF8(s, "\ufffd")
+			size += protowire.SizeTag(1) + protowire.SizeBytes(one(all[i]))
 		}
-		return protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), list)
+		b = protowire.AppendVarint(protowire.AppendTag(b, 5, protowire.BytesType), uint64(size))
+		for _, s := range all {
+			b = protowire.AppendVarint(protowire.AppendTag(b, 1, protowire.BytesType), uint64(one(s)))
+			b = appendText(b, s)
+		}
+		return b
 	}
-	valid := strings.ToValidUTF8(v.String(), "\ufffd")
-	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid)
+	return appendText(b, strings.ToValidUTF8(v.String(), "\ufffd"))
+}
+
+func appendText(b []byte, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), s)
 }
 
 // Node has the resource attributes of every trace.
