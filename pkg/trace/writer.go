@@ -128,8 +128,9 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 	if where.trace == w.own && where.state != "" {
 		flags |= flagRandom
 	}
+	ids := slices.Concat(where.trace[:], id[:], where.parent[:])
 	s := &tracepb.Span{
-		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
+		TraceId: ids[:16:16], SpanId: ids[16:24:24], TraceState: where.state, Name: name,
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
 		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
 		Flags: flags,
@@ -137,7 +138,7 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 	about := appendAll(make([]byte, 0, usual), inSpan, attr.Kind(kind))
 	s.ProtoReflect().SetUnknown(append(about, where.attributes...))
 	if where.parent.IsValid() {
-		s.ParentSpanId = where.parent[:]
+		s.ParentSpanId = ids[24:]
 	}
 	if where.remote {
 		s.Flags |= uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
