@@ -26,6 +26,9 @@ func (c *Call) form(s string, numbers bool) bool {
 	if in(s) {
 		return true
 	}
+	if s != "" && run(s, isLetter) == len(s) {
+		return c.names[s] || c.isID(s) || listed(s)
+	}
 	if numbers {
 		if strings.HasPrefix(s, "GLIBC") && libc.MatchString(s) {
 			return true
@@ -39,7 +42,6 @@ func (c *Call) form(s string, numbers bool) bool {
 		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
 
-// isShort reports whether s is a value shorter than window.
 func (c *Call) isShort(s string) bool {
 	return len(s) >= shortest && len(s) < window && c.short[lower(s)]
 }
@@ -89,23 +91,20 @@ func (c *Call) piece(s string, numbers bool) bool {
 	if hex, ok := strings.CutPrefix(s, "0x"); ok {
 		return len(hex) <= 4 && strings.Trim(lower(hex), "0123456789abcdef") == ""
 	}
-	if strings.Trim(s, "0123456789") == "" {
-		return len(s) <= maxDigits
-	}
 	if isLetter(s[0]) {
-		return numbered(s)
+		return run(s, isLetter) < len(s) && numbered(s)
 	}
-	unit := strings.TrimLeft(s, "0123456789")
-	return len(s)-len(unit) <= maxDigits && isUnit(unit)
+	digits := run(s, isDigit)
+	return digits <= maxDigits && (digits == len(s) || isUnit(s[digits:]))
 }
 
 // numbered reports whether s is a word with a short number: "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
-		word := s[:len(s)-len(strings.TrimLeft(s, letters))]
+		word := s[:run(s, isLetter)]
 		s = s[len(word):]
-		number := s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+		number := s[:run(s, isDigit)]
 		s = s[len(number):]
 		if numbers++; numbers > 2 || len(number) > maxSuffix || numbers > 1 && len(word) < 2 || !listed(word) {
 			return false
@@ -138,7 +137,7 @@ func isUnit(s string) bool {
 // of addresses.
 func isAddress(s string) bool {
 	// Most words are none. A zone can be any text.
-	if !strings.ContainsAny(s, ".:") || strings.Trim(s, "0123456789abcdefABCDEF.:/-[]") != "" {
+	if !strings.ContainsAny(s, ".:") || run(s, inAddress) < len(s) {
 		return false
 	}
 	from, to, isRange := strings.Cut(s, "-")
@@ -147,7 +146,7 @@ func isAddress(s string) bool {
 		return true
 	case isRange:
 		return !strings.Contains(to, "-") && isAddress(from) && isAddress(to)
-	case !strings.Contains(s, ":") && strings.Count(s, ".") != 3: // such as a version; errors cost more
+	case !strings.Contains(s, ":") && strings.Count(s, ".") != 3:
 		return false
 	case strings.Contains(s, "/"):
 		_, err := netip.ParsePrefix(s)
@@ -158,6 +157,10 @@ func isAddress(s string) bool {
 	}
 	_, err := netip.ParseAddrPort(s)
 	return err == nil
+}
+
+func inAddress(ch byte) bool {
+	return isDigit(ch) || ch|0x20 >= 'a' && ch|0x20 <= 'f' || strings.IndexByte(".:/-[]", ch) >= 0
 }
 
 // isHex reports whether s matches a pattern, in which # is a hexadecimal digit.
@@ -221,6 +224,14 @@ func rounded(s string) (string, bool) {
 		d = d.Round(time.Microsecond)
 	}
 	return d.String(), true
+}
+
+// run counts leading bytes, cheaper than strings.TrimLeft.
+func run(s string, such func(byte) bool) (n int) {
+	for n < len(s) && such(s[n]) {
+		n++
+	}
+	return n
 }
 
 func countDigits(s string) (n int) {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Inherited holds what the last environment adds: a runtime gives all plugins the same.
+// Inherited holds what the last environment adds: most plugins have the same.
 type Inherited struct {
 	all  string
 	adds Call
 }
 
-// maxInherited bounds the values of an Inherited, in bytes.
+// maxInherited is in bytes.
 const maxInherited = 16 << 10
 
 // Inherit is Environment, and cheap for a Call with names only.
 func (c *Call) Inherit(from *Inherited, variables ...string) {
 	all := strings.Join(variables, "\x00")
-	if all == c.inherited { // of the caller
+	if all == c.inherited {
 		return
 	}
 	if all != from.all {
@@ -36,7 +36,7 @@ func (c *Call) Inherit(from *Inherited, variables ...string) {
 	c.index, c.asked = index{adds.index.plain.clone(), adds.index.folded.clone()}, answers{}
 }
 
-// mentioned reports whether s has a name, which may be public there.
+// mentioned reports whether s has a name.
 func (c *Call) mentioned(s string) bool {
 	for name := range c.names {
 		part, at := name[:min(len(name), minID)], 0

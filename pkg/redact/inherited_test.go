@@ -29,7 +29,7 @@ func TestAnInheritedEnvironmentAddsTheSame(t *testing.T) {
 					}
 					want.Environment(all...)
 					got.Inherit(&from, all...)
-					got.Inherit(&from, all...) // of a delegated plugin
+					got.Inherit(&from, all...)
 					harness.Equal(t, values(got), values(want), names, all)
 					harness.Equal(t, got.kept, want.kept, names, all)
 					for v := range want.values {

@@ -24,7 +24,7 @@ func wordlike(name string) bool {
 		word := strings.TrimRight(piece, "0123456789")
 		pieces++
 		if pieces > maxParts || len(word) > maxTyped || len(piece)-len(word) > maxSuffix ||
-			strings.Trim(word, letters) != "" {
+			run(word, isLetter) < len(word) {
 			return false
 		}
 		if tail := word[min(1, len(word)):]; tail != lower(tail) && word != strings.ToUpper(word) {
@@ -40,7 +40,7 @@ const maxTyped = 15
 // named reports whether a key or a part of a path is public. A long name consists of listed words: secrets of short
 // pieces have single letters, adjacent separators or more numbers.
 func (c *Call) named(s string) bool {
-	is := len(s) < window || strings.Trim(s, letters) == "" || countDigits(s) <= 1 && typed.MatchString(s)
+	is := len(s) < window || run(s, isLetter) == len(s) || countDigits(s) <= 1 && typed.MatchString(s)
 	return is && c.form(s, true)
 }
 

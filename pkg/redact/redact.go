@@ -34,7 +34,7 @@ type Call struct {
 	lost   bool // a configuration is incomplete
 	full   bool
 
-	inherited string // variables
+	inherited string
 }
 
 // Await notes a plugin whose Configuration follows.

@@ -173,7 +173,7 @@ func (c *Call) scalar(v string, at place) {
 		return
 	}
 	if leaves(v, at) {
-		c.Name(strings.Clone(v)) // not its whole text
+		c.Name(strings.Clone(v))
 		return
 	}
 	if c.public(v, at) {
@@ -345,7 +345,8 @@ func (c *Call) decoded(v string) {
 	if u, err := url.QueryUnescape(v); err == nil && u != v {
 		c.secret(u)
 	}
-	if strings.Trim(v, letters+"0123456789+/-_=\r\n") != "" {
+	encoded := func(ch byte) bool { return isWord(ch) || strings.IndexByte("+/-_=\r\n", ch) >= 0 }
+	if run(v, encoded) < len(v) {
 		return
 	}
 	for _, decode := range [...]func(string) ([]byte, error){

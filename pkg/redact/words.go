@@ -94,7 +94,7 @@ func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
 	}
-	if len(s) < minStem || len(s) > maxWord || strings.Trim(s, letters) != "" {
+	if len(s) < minStem || len(s) > maxWord || run(s, isLetter) < len(s) {
 		return false
 	}
 	for _, prefix := range [...]string{

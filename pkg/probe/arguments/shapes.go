@@ -58,9 +58,14 @@ func (s shape) matches(value string) bool {
 
 // isWord matches `^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`.
 func isWord(s string) bool {
-	const first = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-	rest := strings.TrimLeft(s, first)
-	return len(rest) < len(s) && len(s) <= 32 && strings.Trim(rest, first+".:@-") == ""
+	for i := range len(s) {
+		ch := s[i]
+		first := ch == '_' || ch >= '0' && ch <= '9' || ch|0x20 >= 'a' && ch|0x20 <= 'z'
+		if !first && (i == 0 || strings.IndexByte(".:@-", ch) < 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 32
 }
 
 // command matches a statement's cmdlet, with PowerShell's approved verbs (Get-Verb).

@@ -23,6 +23,9 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 
 // redact removes secrets. Mentions come first, because they need the original.
 func (d *Decoder) redact(process event.Process, body event.Body) {
+	if w, is := body.(*event.Wait); is && w.Path == "" && w.Holder == nil {
+		return
+	}
 	known := d.known(process)
 	switch b := body.(type) {
 	case *event.Wait:
