@@ -467,3 +467,16 @@ func TestABurstSharesRequests(t *testing.T) {
 		sent(1, 9, 1, 1)
 	})
 }
+
+// A queue that has room for less than a burst sends before it is full.
+func TestABurstFillsNoQueue(t *testing.T) {
+	send := sender(func(context.Context, [][]byte) error { return nil })
+	for _, o := range []Options{{Items: 8}, {Bytes: 40}} {
+		story(t, send, o, func(t *testing.T, q *Queue) {
+			for range 100 {
+				add(t, q, "item")
+				synctest.Wait()
+			}
+		})
+	}
+}

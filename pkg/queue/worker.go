@@ -29,7 +29,7 @@ func newWorker(q *Queue) *worker {
 	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Batch}
 }
 
-// pace is between requests of an emptied queue: one costs more than most items.
+// pace is between requests of an emptied queue, until it is half full: one costs more than most items.
 const pace = 500 * time.Millisecond
 
 func (w *worker) run(ctx context.Context) {
@@ -46,7 +46,7 @@ func (w *worker) run(ctx context.Context) {
 			case <-w.wake:
 			case <-ctx.Done():
 			}
-			w.pause(ctx, pace-time.Since(sent))
+			w.rest(ctx, pace-time.Since(sent))
 			continue
 		}
 		sent = time.Now()
@@ -227,6 +227,26 @@ func (w *worker) pause(ctx context.Context, d time.Duration) {
 	case <-w.hurry:
 		w.backoff.Reset()
 	}
+}
+
+func (w *worker) rest(ctx context.Context, d time.Duration) {
+	over := time.After(d)
+	for !w.presses() {
+		select {
+		case <-w.wake:
+			continue
+		case <-over:
+		case <-ctx.Done():
+		case <-w.hurry:
+		}
+		return
+	}
+}
+
+func (w *worker) presses() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed || 2*len(w.waiting.Held()) >= w.Items || 2*w.waiting.Size() >= w.Bytes
 }
 
 type panicError struct {
