@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -438,8 +439,11 @@ func TestClosing(t *testing.T) {
 
 // The first item of a burst is sent at once, and so are the last ones when the queue is closed.
 func TestABurstSharesRequests(t *testing.T) {
+	var mu sync.Mutex
 	var requests []int
 	send := sender(func(_ context.Context, items [][]byte) error {
+		mu.Lock()
+		defer mu.Unlock()
 		requests = append(requests, len(items))
 		return nil
 	})
@@ -447,6 +451,8 @@ func TestABurstSharesRequests(t *testing.T) {
 		sent := func(want ...int) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			harness.EqualSlices(t, requests, want, "items of requests")
 		}
 		for range 10 {
