@@ -105,7 +105,7 @@ var causes = []About{
 	},
 	{CauseFailed, "plugin error", nil, ""},
 	{CauseMissing, "missing plugin", nil, "install the missing plugin into the CNI binary directory and make it executable; cniscope doctor names the directory"},
-	{CauseAgent, "slow agent", []PartKind{Agents}, "read the agent's log of that time (kubectl logs --timestamps); raise the agent's CPU limit if nr_throttled grows in its cgroup's cpu.stat"},
+	{CauseAgent, "slow agent", []PartKind{Agents}, "read the agent's log of that time (kubectl logs --timestamps); raise the agent's CPU limit" + ifThrottled},
 	{CausePeer, "behind the agent", []PartKind{Agents}, "read the trace to find the process below the agent's connection; resume that process if it is stopped; raise its CPU limit if it is on a CPU; otherwise read its log of that time"},
 	{CauseStopped, "stopped agent", []PartKind{Agents}, "run kill -CONT PID if /proc/PID/status of the agent says State: T; write 0 to cgroup.freeze of the agent's cgroup if it is frozen"},
 	{CauseIdle, "idle agent", []PartKind{Agents}, "read the agent's log of that time (kubectl logs --timestamps): the agent slept, or waited for something that is not traced"},

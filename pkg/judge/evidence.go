@@ -41,15 +41,20 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 // largest is the rule that names the largest part of some kinds.
 func largest(cause Cause, kinds ...PartKind) rule {
 	return func(e *evidence) *finding {
-		time, most := e.of(kinds...)
-		if most == nil {
-			return nil
-		}
-		return &finding{
-			Verdict: Verdict{Cause: cause, Says: most.String(), Remedy: cause.remedy()},
-			time:    time, kind: most.Kind, candidate: most.Doubtful(),
-		}
+		f, _ := e.largest(cause, kinds...)
+		return f
 	}
+}
+
+func (e *evidence) largest(cause Cause, kinds ...PartKind) (*finding, *Part) {
+	time, most := e.of(kinds...)
+	if most == nil {
+		return nil, nil
+	}
+	return &finding{
+		Verdict: Verdict{Cause: cause, Says: most.String(), Remedy: cause.remedy()},
+		time:    time, kind: most.Kind, candidate: most.Doubtful(),
+	}, most
 }
 
 func (e *evidence) image(w *wait) *model.Image { return e.spans[w.span].image }

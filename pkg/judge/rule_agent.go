@@ -163,7 +163,7 @@ func agentRemedy(c *model.Connection, plugin string) string {
 			return r
 		}
 	}
-	return fmt.Sprintf("read %[1]s's log of that time (kubectl logs --timestamps); raise the CPU limit of %[1]s if nr_throttled grows in its cgroup's cpu.stat", nameOf(c))
+	return fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps); raise the CPU limit of %[1]s"+ifThrottled, nameOf(c))
 }
 
 func slowPeer(e *evidence) *finding {

@@ -16,59 +16,61 @@ import (
 
 // heldLock: another process held a file lock. iptables (legacy) and host-local use one per node.
 func heldLock(e *evidence) *finding {
-	time, most := e.of(Locks)
+	f, most := e.largest(CauseLock, Locks)
 	if most == nil {
 		return nil
 	}
 	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Locks && w.part.Name == most.Name })
-	f := &finding{Verdict: Verdict{
-		Cause: CauseLock, Says: most.String() + e.beside(), Remedy: release(most.Name, longest),
-	}, time: time, kind: Locks, candidate: most.Doubtful()}
+	var h *event.Actor
+	if longest != nil {
+		h = longest.what.(*model.Wait).Holder
+	}
+	f.Says, f.Remedy = f.Says+e.beside(), release(most.Name, h)
 	switch {
-	case longest != nil && longest.what.(*model.Wait).Holder.Halted():
-		h := longest.what.(*model.Wait).Holder
+	case h.Halted():
 		f.Remedy = goOn(h.PID, h.Name, h.State, h.By)
 	case path.Base(most.Name) == "xtables.lock":
 		f.Remedy = "switch the node to iptables-nft, which takes no lock, or run kube-proxy in mode nftables, or raise its minSyncPeriod"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
 		const own = "give host-local a smaller range, or put its dataDir on tmpfs: host-local reads one file per address under this lock"
-		switch h := longest.what.(*model.Wait).Holder; {
-		case h != nil && h.Name == "host-local":
+		if h != nil && h.Name == "host-local" {
 			f.Remedy = own
-		case (h == nil || h.Name == "" || h.PID == 0) && path.IsAbs(most.Name):
-			f.Remedy = fmt.Sprintf("run fuser -v %s to find the holder; if the holder hangs, kill it; otherwise %s", text.Shell(most.Name), own)
+		} else if !isNamed(h) && path.IsAbs(most.Name) {
+			f.Remedy = findHolder("fuser -v "+text.Shell(most.Name), own)
 		}
 		f.Report = "containernetworking/plugins#561"
 	}
 	return f
 }
 
-func release(name string, longest *wait) string {
-	if longest != nil {
-		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
-			return fmt.Sprintf("kill %s (pid %d) if it hangs; otherwise shorten its work under the lock", h.Name, h.PID)
-		}
-	}
-	if name == "" {
+func isNamed(holder *event.Actor) bool { return holder != nil && holder.Name != "" && holder.PID != 0 }
+
+func release(name string, h *event.Actor) string {
+	const shorten = "shorten its work under the lock"
+	switch {
+	case isNamed(h):
+		return fmt.Sprintf("kill %s (pid %d) if it hangs; otherwise %s", h.Name, h.PID, shorten)
+	case name == "":
 		return "start fewer pods at once: each wait was short, and there were many"
+	case path.IsAbs(name):
+		return findHolder(fmt.Sprintf("fuser -v %s, or lslocks,", text.Shell(name)), shorten)
 	}
-	look := "lslocks"
-	if path.IsAbs(name) {
-		look = fmt.Sprintf("fuser -v %s, or lslocks,", text.Shell(name))
-	}
-	return fmt.Sprintf("run %s to find the holder; if the holder hangs, kill it; otherwise shorten its work under the "+
-		"lock", look)
+	return findHolder("lslocks", shorten)
+}
+
+func findHolder(command, otherwise string) string {
+	return "run " + command + " to find the holder; if the holder hangs, kill it; otherwise " + otherwise
 }
 
 // contended: a plugin waited for a kernel lock, such as rtnl, which serializes network changes of the whole node.
 func contended(e *evidence) *finding {
-	f := largest(CauseKernelLock, KernelLocks)(e)
+	f, most := e.largest(CauseKernelLock, KernelLocks)
 	if f == nil {
 		return nil
 	}
 	f.Says += e.beside()
-	if _, most := e.of(KernelLocks); most.Name == "rtnl" {
+	if most.Name == "rtnl" {
 		f.Report = "aws/amazon-vpc-cni-k8s#3764"
 	}
 	return f
@@ -78,7 +80,7 @@ const dadMost = 3 * time.Second
 
 // dad: a plugin waited for duplicate address detection (RFC 4862, 5.4).
 func dad(e *evidence) *finding {
-	f := largest(CauseDAD, DAD)(e)
+	f, _ := e.largest(CauseDAD, DAD)
 	if f != nil {
 		f.Report = "containernetworking/plugins#680"
 	}
@@ -136,11 +138,10 @@ func haltedPlugin(e *evidence) *finding {
 }
 
 func systemCall(e *evidence) *finding {
-	f := largest(CauseSystemCall, SystemCalls)(e)
+	f, most := e.largest(CauseSystemCall, SystemCalls)
 	if f == nil {
 		return nil
 	}
-	_, most := e.of(SystemCalls)
 	opens := slices.Contains([]string{"openat", "write", "close"}, most.Name)
 	switch dir := e.leaseDir(most.In); {
 	case dir != "" && (opens || onDisk(most.Name)):
@@ -174,11 +175,10 @@ func (e *evidence) leaseDir(plugin string) string {
 }
 
 func sleeping(e *evidence) *finding {
-	f := largest(CauseSleep, Sleep)(e)
+	f, most := e.largest(CauseSleep, Sleep)
 	if f == nil {
 		return nil
 	}
-	_, most := e.of(Sleep)
 	if im := e.Failed; im != nil && im.Signal == "SIGKILL" && im.Run != nil && im.Run.Plugin == most.Name {
 		f.Remedy = fmt.Sprintf("read plugin %s's log of that time (log_file or similar in its CNI configuration): it still "+
 			"polled or retried when it was killed", im.Run.Plugin)
@@ -262,7 +262,7 @@ func (e *evidence) sleptBetween(at int, start, end int64) (sum time.Duration) {
 }
 
 func unexplained(e *evidence) *finding {
-	f := largest(CauseUnexplained, Unexplained, Waiting)(e)
+	f, _ := e.largest(CauseUnexplained, Unexplained, Waiting)
 	if f != nil && e.call.Seen {
 		f.Remedy = ""
 	}

@@ -93,7 +93,7 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	case event.AgentStopped, event.AgentFrozen:
 		return goOn(who.PID, name, s.State, s.By)
 	case event.AgentRunning:
-		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled grows in its cgroup's cpu.stat; otherwise run perf record -p %d to find the hot code", name, who.PID)
+		return fmt.Sprintf("raise the CPU limit of %s"+ifThrottled+"; otherwise run perf record -p %d to find the hot code", name, who.PID)
 	case event.AgentUninterruptible:
 		return fmt.Sprintf("%s; /proc/%d/stack shows where it waits", stuckIn(s.Channel, name), who.PID)
 	}
