@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -37,28 +38,31 @@ func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 // A tenant may have thousands of calls fail; the log goes on to tell of others, and says
 // how many lines it left out.
 func TestALineThatOthersCauseIsBounded(t *testing.T) {
-	var text bytes.Buffer
-	out := newLogFile(&text)
-	n := harness.Must(newNode(config.Default(), "test", out.logger("text"), out.level))(t)
-	for i := range 10_000 {
-		if i%(queueMin/2) == 0 {
-			settle(t, n)
+	synctest.Test(t, func(t *testing.T) { // each second of the clock allows a line more
+		var text bytes.Buffer
+		out := newLogFile(&text)
+		n := harness.Must(newNode(config.Default(), "test", out.logger("text"), out.level))(t)
+		for i := range 10_000 {
+			if i%(queueMin/2) == 0 {
+				settle(t, n)
+			}
+			n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
+			n.take(event.Event{Body: (*event.Degraded)(nil)}) // a panic
 		}
-		n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
-		n.take(event.Event{Body: (*event.Degraded)(nil)}) // a panic
-	}
-	settle(t, n)
-	n.log.Warn("something else")
-	if lost := out.lost()["limit"]; lost < 19_900 {
-		t.Errorf("%d lines were left out, it says", lost)
-	}
-	n.close(t.Context(), false)
-	out.close(nil)
-	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if len(lines) > 100 || !strings.Contains(text.String(), "something else") {
-		t.Errorf("%d lines", len(lines))
-	}
-	harness.Says(t, text.String(), `msg="log lines were left out" text="events were lost" left_out=`)
+		settle(t, n)
+		n.log.Warn("something else")
+		if lost := out.lost()["limit"]; lost < 19_900 {
+			t.Errorf("%d lines were left out, it says", lost)
+		}
+		n.consumers.close(t.Context())
+		n.close(t.Context(), false)
+		out.close(nil)
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		if len(lines) > 100 || !strings.Contains(text.String(), "something else") {
+			t.Errorf("%d lines", len(lines))
+		}
+		harness.Says(t, text.String(), `msg="log lines were left out" text="events were lost" left_out=`)
+	})
 }
 
 // A backend has no trace of zeros.
