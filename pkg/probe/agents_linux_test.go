@@ -303,6 +303,7 @@ func TestTheLockThatAnAgentWaitedForBefore(t *testing.T) {
 		harness.Check(t, cmd.Start())
 		o.until(t, "it works", func(b event.Body) bool { e, is := b.(*event.Exec); return is && e.Name == "work" })
 		harness.Check(t, unix.Flock(int(holders[0].Fd()), unix.LOCK_UN))
+		harness.Until(t, "it waits again", func() bool { return waitsForALock(agent.Pid) })
 		time.Sleep(5 * time.Millisecond) // long enough to be reported
 		harness.Check(t, unix.Flock(int(holders[1].Fd()), unix.LOCK_UN))
 		o.until(t, "its wait", waits)
