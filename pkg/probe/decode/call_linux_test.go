@@ -125,6 +125,13 @@ func TestWhatFrozeAHolderIsKept(t *testing.T) {
 	}
 }
 
+// The end of a wait may be lost.
+func TestTheHolderOfAnUnfollowedWaitIsForgotten(t *testing.T) {
+	d := &Decoder{holders: map[uint32]*holder{1: {waiter: "gone"}, 2: {waiter: "here"}}}
+	d.Keep(func(p event.Process) bool { return p == "here" }, 0)
+	harness.Equal(t, len(d.holders), 1)
+}
+
 // A wait that began before its process was followed has no file; that is not the root directory.
 func TestALockWithoutAFileHasNoPath(t *testing.T) {
 	d := &Decoder{}

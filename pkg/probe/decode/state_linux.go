@@ -2,6 +2,7 @@ package decode
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -176,13 +177,14 @@ func (d *Decoder) Depth(process event.Process) int {
 	return 0
 }
 
-// Keep drops unfollowed processes, and sandboxes without runs since before (monotonic ns).
+// Keep drops unfollowed processes with their waits, and sandboxes without runs since before (monotonic ns).
 func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	for process := range d.processes {
 		if !follows(process) {
 			d.forget(process)
 		}
 	}
+	maps.DeleteFunc(d.holders, func(_ uint32, h *holder) bool { return !follows(h.waiter) })
 	d.sandboxes.Forget(before)
 }
 

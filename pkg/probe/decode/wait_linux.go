@@ -40,12 +40,13 @@ func (d *Decoder) wait(r record) *event.Wait {
 }
 
 func (d *Decoder) held(r record) ([]event.Body, bool) {
-	d.holders[r.Thread] = &holder{Actor: d.holder(r.Other.Tgid), looked: int64(r.Start)}
+	d.holders[r.Thread] = &holder{Actor: d.holder(r.Other.Tgid), waiter: r.process, looked: int64(r.Start)}
 	return nil, true
 }
 
 type holder struct {
 	*event.Actor
+	waiter event.Process
 	looked int64 // last sample, or start of the wait
 	halted int64 // ns
 }
