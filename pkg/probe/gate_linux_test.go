@@ -64,6 +64,28 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 	})
 }
 
+// With DetailAlways the gate never closes.
+func TestWhoWaitsIsCountedAgain(t *testing.T) {
+	harness.Root(t)
+	side := ownProbing(t, Options{Detail: DetailAlways}).probe.kernel
+	waiting := make([]byte, side.Inside.Waiting.ValueSize())
+	for i := range uint32(64) {
+		waiting[4*i] = 1
+		harness.Check(t, side.Life.Calls.Put(1<<30+i, kernel.LifeCall{Since: 1, Tgid: 1 << 30}))
+	}
+	waiting[4*64] = 1
+	harness.Check(t, errors.Join(
+		side.Inside.Waiting.Put(uint32(0), waiting),
+		side.Life.Calls.Put(uint32(1<<30+64), kernel.LifeCall{Since: 1, Tgid: 1<<30 + 1}),
+	))
+	side.ForgetGone(0, map[uint32]bool{1<<30 + 1: true}, func(kernel.Key) bool { return false })
+	got := make([]byte, len(waiting))
+	harness.Check(t, side.Inside.Waiting.Lookup(uint32(0), &got))
+	if want := append(make([]byte, 4*64), waiting[4*64:]...); !bytes.Equal(got, want) {
+		t.Errorf("%d threads wait, want 1", len(bytes.ReplaceAll(got, []byte{0}, nil)))
+	}
+}
+
 func entries(side *kernel.Side) map[string]int {
 	waiting := make([]byte, side.Inside.Waiting.ValueSize())
 	_ = side.Inside.Waiting.Lookup(uint32(0), &waiting)

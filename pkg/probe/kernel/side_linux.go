@@ -58,6 +58,7 @@ type Side struct {
 	numbers             *link.Iter // nil unless Options.Nested
 	counters            counters
 	left                int32 // see shareLeft
+	uncounted           int   // see recount
 }
 
 // Open calls anchors, which adds the runtime, before it attaches. It needs CAP_BPF and CAP_PERFMON (before 5.8

@@ -98,9 +98,25 @@ func (s *Side) ForgetCalls() {
 	clearMap[InsidePair, InsideHalf](s.Inside.Pairs)
 	s.hangUp(func(*InsideStream) bool { return true })
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
-	_ = s.Inside.Waiting.Put(uint32(0), make([]byte, s.Inside.Waiting.ValueSize()))
+	s.recount()
 	s.forgetPipes()
 }
+
+// recount corrects the counts of waiting threads (bpf/waits.h). It may lose a wait that begins or ends during it.
+func (s *Side) recount() {
+	waiting := make([]byte, s.Inside.Waiting.ValueSize())
+	Each(s.Life.Calls, func(tid *uint32, c *LifeCall) {
+		if c.Since != 0 {
+			n := waiting[4*int(*tid)%len(waiting):]
+			binary.NativeEndian.PutUint32(n, binary.NativeEndian.Uint32(n)+1)
+		}
+	})
+	_ = s.Inside.Waiting.Put(uint32(0), waiting)
+	s.uncounted = 0
+}
+
+// uncountedMax: a count that stays slows each switch to a thread of its slot, one of 4,096.
+const uncountedMax = 64
 
 // ForgetGone drops what exits leave: they close files without a system call, and the last thread may remove its
 // process early. numbers were recent; follows: records may still come.
@@ -115,7 +131,16 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 	removeFrom(s.Inside.Pairs, func(_ InsidePair, h *InsideHalf) bool {
 		return s.Inside.Conns.Lookup(h.Sk, &conn) != nil || conn.Ino != h.Ino
 	})
-	removeFrom(s.Life.Calls, func(_ uint32, c *LifeCall) bool { return untracked(c.Tgid) })
+	removeFrom(s.Life.Calls, func(_ uint32, c *LifeCall) bool {
+		gone := untracked(c.Tgid)
+		if gone && c.Since != 0 {
+			s.uncounted++
+		}
+		return gone
+	})
+	if s.uncounted >= uncountedMax {
+		s.recount()
+	}
 	removeFrom(s.Inside.Awaited, func(_ uint64, since *uint64) bool { return now-int64(*since) > int64(ConnectedWithin) })
 }
 
