@@ -66,6 +66,7 @@ type Plugin struct {
 	sessions   atomic.Uint64
 	received   atomic.Uint64
 	panics     atomic.Uint64
+	unlooked   atomic.Uint64
 	times      times
 	awaited    awaited
 	ends       map[string]context.CancelFunc // of the pump, by sandbox
@@ -113,7 +114,9 @@ type Counts struct {
 	// Sandbox events. Dropped counts those that found the queue full.
 	Received, Dropped uint64
 	Panics            uint64
-	Handler           Times // of handlers that a pod waits for
+	// Looks at other plugins that failed, or that were dropped.
+	Unlooked uint64
+	Handler  Times // of handlers that a pod waits for
 }
 
 // Name returns "nri".
@@ -140,6 +143,7 @@ func (p *Plugin) Counts() Counts {
 		Received:   p.received.Load(),
 		Dropped:    p.queue.dropped.Load(),
 		Panics:     p.panics.Load(),
+		Unlooked:   p.unlooked.Load(),
 		Handler:    p.times.snapshot(),
 	}
 }
@@ -149,6 +153,9 @@ func (c Counts) Readings() []meter.Reading {
 	return []meter.Reading{
 		meter.Count("nri_sessions_total", "NRI registrations.", c.Sessions),
 		meter.Count("nri_events_total", "Sandbox events over NRI.", c.Received),
+		meter.Count("nri_looks_failed_total",
+			"Failed looks at other NRI plugins, and dropped ones: a late report may lack its cause.", c.Unlooked),
+		meter.Count("nri_panics_total", "Recovered panics.", c.Panics),
 		meter.Level("nri_handler_max_seconds",
 			"The longest time a pod waited for a handler of cniscope.", c.Handler.Max.Seconds()),
 	}

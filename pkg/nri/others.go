@@ -88,6 +88,7 @@ func (p *Plugin) await(id string, after time.Duration) {
 	}
 	if l == nil {
 		if len(a.seen) >= awaitedMax {
+			p.unlooked.Add(uint64(len(a.seen)))
 			clear(a.seen)
 		}
 		l = &looks{}
@@ -189,6 +190,7 @@ func (p *Plugin) others(since int64) (all []Other, at int64, ok bool) {
 	if a.since == 0 || a.since < since {
 		at = clock.Monotonic()
 		if all, ok = p.options.Plugins(int(p.runtimePID.Load())); !ok {
+			p.unlooked.Add(1)
 			return nil, 0, false
 		}
 		a.listed, a.since = all, at

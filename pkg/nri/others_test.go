@@ -182,3 +182,17 @@ func TestOneLookServesABurst(t *testing.T) {
 		})
 	}
 }
+
+func TestALookThatFailsOrIsDroppedIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Plugins: func(int) ([]Other, bool) { return nil, false }})
+		p.connected.Store(true)
+		p.Awake("failing")
+		synctest.Wait()
+		for i := range awaitedMax {
+			p.Await(fmt.Sprint(i))
+		}
+		harness.Equal(t, p.Counts().Unlooked, 1+awaitedMax, "looks")
+		time.Sleep(looksMax * awaitedAfter)
+	})
+}

@@ -133,6 +133,7 @@ func (p *Plugin) watch(ctx context.Context, s *event.Sandbox) {
 		for _, cancel := range p.ends {
 			cancel()
 		}
+		p.unlooked.Add(uint64(len(p.ends)))
 		clear(p.ends)
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -22,8 +22,8 @@ type Search struct {
 	max  time.Duration
 
 	runtime int
-	rests   time.Time         // until then, after a failure
-	rest    time.Duration     // grows with failures
+	resumes time.Time         // after a failure
+	pause   time.Duration     // grows with failures
 	at      map[uint64]uint64 // connections at the socket's path
 	clients map[uint64]bool   // of the runtime's sockets: a tenant's can have its name
 	found   []Other
@@ -41,7 +41,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 		return nil, false
 	}
 	if runtime != n.runtime || !maps.Equal(at, n.at) {
-		if time.Now().Before(n.rests) {
+		if time.Now().Before(n.resumes) {
 			return nil, false
 		}
 		clients, others := map[uint64]bool{}, map[uint64]bool{}
@@ -56,11 +56,11 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 		delete(others, 0)
 		again := runtime != n.runtime || !maps.Equal(clients, n.clients)
 		if n.runtime, n.at, n.clients = runtime, at, clients; again && !n.search(others) {
-			n.rest = min(max(n.max, 2*n.rest), restMost*n.max)
-			n.runtime, n.rests = -1, time.Now().Add(n.rest)
+			n.pause = min(max(n.max, 2*n.pause), pauseMost*n.max)
+			n.runtime, n.resumes = -1, time.Now().Add(n.pause)
 			return nil, false
 		}
-		n.rest = 0
+		n.pause = 0
 	}
 	for _, o := range n.found {
 		if ends[o.socket] != 0 && procfs.Alive(int(o.PID), o.Start) {
@@ -75,7 +75,7 @@ func (n *Search) List(runtime int) (living []Other, ok bool) {
 const (
 	descriptorsMax   = 1 << 12 // of a process: pods may have millions
 	descriptorsFirst = 64
-	restMost         = 15 // of max
+	pauseMost        = 15 // of max
 )
 
 func (n *Search) search(others map[uint64]bool) bool {
