@@ -17,6 +17,7 @@ type Sequencer struct {
 	taker  Taker
 	window int64
 	queued []*pending
+	byPID  map[uint32][]*pending // queued
 	passed int64
 	stats  Stats
 }
@@ -28,7 +29,7 @@ type pending struct {
 
 // NewSequencer returns a Sequencer. window delays a change, for the other session's report and late earlier changes.
 func NewSequencer(t Taker, window time.Duration) *Sequencer {
-	return &Sequencer{taker: t, window: int64(window)}
+	return &Sequencer{taker: t, window: int64(window), byPID: map[uint32][]*pending{}}
 }
 
 // Take receives a decoded record.
@@ -41,10 +42,10 @@ func (s *Sequencer) Take(p Process) {
 	if p.What == End {
 		kind = proctracker.Ended
 	}
-	if i := slices.IndexFunc(s.queued, func(w *pending) bool {
-		return w.PID == p.PID && w.Kind == kind && !w.told[p.Provider] && max(w.Time-p.Time, p.Time-w.Time) <= JoinWithin
+	if i := slices.IndexFunc(s.byPID[p.PID], func(w *pending) bool {
+		return w.Kind == kind && !w.told[p.Provider] && max(w.Time-p.Time, p.Time-w.Time) <= JoinWithin
 	}); i >= 0 {
-		s.queued[i].add(p)
+		s.byPID[p.PID][i].add(p)
 		return
 	}
 	w := &pending{told: map[GUID]bool{}}
@@ -57,6 +58,7 @@ func (s *Sequencer) Take(p Process) {
 		s.stats.Late++
 	}
 	s.queued = append(s.queued, w)
+	s.byPID[p.PID] = append(s.byPID[p.PID], w)
 }
 
 // add merges one session's report; where both have a value, Kernel-Process has priority.
@@ -103,6 +105,10 @@ func (s *Sequencer) Advance(now int64) {
 			s.stats.Single++
 		}
 		s.taker.Take(w.Change)
+		left := slices.DeleteFunc(s.byPID[w.PID], func(one *pending) bool { return one == w })
+		if s.byPID[w.PID] = left; len(left) == 0 {
+			delete(s.byPID, w.PID)
+		}
 	}
 	s.queued = slices.Delete(s.queued, 0, due)
 	s.taker.Advance(s.passed)
