@@ -286,7 +286,7 @@ func (e *environment) endpoint() {
 		return
 	}
 	if scheme, rest, ok := strings.Cut(value, "://"); ok {
-		value = strings.ToLower(scheme) + "://" + rest
+		value = strings.ToLower(scheme) + "://" + strings.TrimSuffix(rest, "?")
 	}
 	switch path := (OTLP{Endpoint: value}).Path(); {
 	case protocol == "" && strings.Trim(path, "/") != "":
@@ -297,11 +297,8 @@ func (e *environment) endpoint() {
 		value = strings.TrimSuffix(value, path) // gRPC ignores the path
 	case from == name:
 		value = strings.TrimSuffix(value, "/") + "/v1/traces"
-	case path == "":
-		value += "/"
+	case path == "", path == "/":
+		value = strings.TrimSuffix(value, "/") + "/?" // which is no gRPC in a file, either
 	}
 	e.assign(endpoint, value, from)
-	if set := &e.into.Export.OTLP.Endpoint; *set != "" {
-		*set = value // with its /
-	}
 }

@@ -119,6 +119,10 @@ func TestTheProtocolOfTheEnvironment(t *testing.T) {
 		if path := o.Export.OTLP.Path(); err != nil || host != tt.host || path != tt.path {
 			t.Errorf("%v: %s %s, %v", tt.vars, host, path, err)
 		}
+		again, err := Parse("the printed file", []byte(o.TOML()))
+		if printed := again.Export.OTLP; err != nil || printed.Endpoint != o.Export.OTLP.Endpoint || printed.Path() != tt.path {
+			t.Errorf("%v: printed: %s, %v", tt.vars, printed.Endpoint, err)
+		}
 	}
 }
 

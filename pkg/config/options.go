@@ -294,7 +294,7 @@ func withPort(scheme, host string) string {
 func (o OTLP) Path() string {
 	_, rest, _ := strings.Cut(o.Endpoint, "://")
 	if _, path, is := strings.Cut(rest, "/"); is {
-		return "/" + path
+		return "/" + strings.TrimSuffix(path, "?")
 	}
 	return ""
 }
