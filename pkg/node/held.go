@@ -73,7 +73,7 @@ func standBy(
 	log.Warn("another cniscope observes this node; waiting for it to exit",
 		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
 	signal.Ignore(syscall.SIGHUP) // the options are read later
-	notify(log, daemon.SdNotifyReady+"\nSTATUS=waits for another cniscope to end: "+held.Holder)
+	notify(log, daemon.SdNotifyReady+"\nSTATUS=waiting for another cniscope to exit: "+held.Holder)
 	tellStarted(ctx)
 	ctx, over := context.WithCancel(ctx)
 	defer over()

@@ -41,7 +41,7 @@ func TestAServiceWaitsForTheCniscopeThatHasTheNode(t *testing.T) {
 		}
 		taken <- err
 	}()
-	if got := hear(t, socket); !strings.HasPrefix(got, "READY=1\nSTATUS=waits for another cniscope to end: pid ") {
+	if got := hear(t, socket); !strings.HasPrefix(got, "READY=1\nSTATUS=waiting for another cniscope to exit: pid ") {
 		t.Errorf("systemd hears %q", got)
 	}
 	for range 3 {

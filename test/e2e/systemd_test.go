@@ -97,7 +97,7 @@ func (b *booted) isSecond(first int) (now int) {
 	b.Runs("for i in $(seq 300); do grep -q 'observing CNI calls' /run/other.log && exit 0; sleep 0.1; done; cat /run/other.log; exit 1")
 	other := strings.TrimSpace(b.Runs("cat /run/other.pid"))
 	b.Runs("systemctl start cniscope; test -e /run/cniscope/node.lock")
-	b.does("status", "kernel probe: attached", "process "+other, "waits for another cniscope to end: pid "+other)
+	b.does("status", "kernel probe: attached", "process "+other, "waiting for another cniscope to exit: pid "+other)
 	if out, err := b.Try(b.program + " run"); err == nil || !strings.Contains(out, "pid "+other+", started by hand, "+b.program) {
 		b.Errorf("a third cniscope says: %s, %v", out, err)
 	}

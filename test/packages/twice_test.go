@@ -62,7 +62,7 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m.Says(apt+deb+" </dev/null", "removed   /opt/nri/plugins/90-cniscope", "process "+plugin, "started by containerd as its NRI plugin", "kill "+plugin)
 	service := m.active()
 	m.one(plugin)
-	m.Says("cniscope status", "waits for another cniscope to end: pid "+plugin)
+	m.Says("cniscope status", "waiting for another cniscope to exit: pid "+plugin)
 	m.pod(ctx, "web-0")
 	m.Runs("systemctl restart containerd")
 	m.one(service)
