@@ -85,8 +85,7 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = r.Root, env
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, exit.Stderr)
 	}
 	return strings.TrimRight(string(out), "\n"), err

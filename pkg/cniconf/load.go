@@ -185,8 +185,8 @@ func clean(s string) string { return text.Clean(s, text.Bound) }
 // field name, or version.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
+	syntax, is := errors.AsType[*json.SyntaxError](err)
+	if !is {
 		return errors.New(said)
 	}
 	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is past the wrong byte

@@ -165,9 +165,8 @@ func Judge(f *fact.Facts) Report {
 	for _, c := range checksOf(f) {
 		findings, err := c.judge(f)
 		state, reason := OK, ""
-		var na notApplicable
-		switch {
-		case errors.As(err, &na):
+		switch na, is := errors.AsType[notApplicable](err); {
+		case is:
 			state, reason = NotApplicable, fact.Clean(na.Error())
 		case errors.Is(err, fact.ErrElsewhere):
 			state, reason = NotApplicable, fact.ErrElsewhere.Error()

@@ -73,8 +73,8 @@ func (g Gate) missing(ctx context.Context, o fact.Options) (step string, denied 
 				return strings.TrimPrefix(finding.Summary, g.What+" is not ready: "), false
 			}
 		}
-		switch na := notApplicable(""); {
-		case errors.As(err, &na):
+		switch na, is := errors.AsType[notApplicable](err); {
+		case is:
 			step = fact.Clean(na.Error())
 		case err != nil && c.name == g.also:
 		case err != nil:

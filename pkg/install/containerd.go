@@ -87,7 +87,7 @@ func (t tree) load(main string, major int, over overlay) (*configuration, error)
 func parse(path string, text []byte) (configFile, error) {
 	f := configFile{path: path, version: 1}
 	err := toml.Unmarshal(text, &f.values)
-	if wrong := (*toml.DecodeError)(nil); errors.As(err, &wrong) {
+	if wrong, is := errors.AsType[*toml.DecodeError](err); is {
 		row, column := wrong.Position()
 		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it; fix it first", path, row, column,
 			strings.TrimPrefix(wrong.Error(), "toml: "))

@@ -45,7 +45,7 @@ func lockTree(path string, live bool) (release func(), err error) {
 	}
 	defer root.Close()
 	release, err = lock.In(root, installLock, "cniscope install")
-	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
+	if held, is := errors.AsType[*lock.HeldError](err); is {
 		return nil, fmt.Errorf("another cniscope is at work on %s (%s): try again when it is done", path, held.Holder)
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ func Wait(ctx context.Context, dir, who string, every time.Duration) (release fu
 	defer again.Stop()
 	for {
 		release, err = Take(dir, who)
-		if held := (*HeldError)(nil); !errors.As(err, &held) {
+		if !errors.As(err, new(*HeldError)) {
 			return release, err
 		}
 		select {

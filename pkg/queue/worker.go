@@ -113,19 +113,14 @@ const (
 )
 
 func meaning(err error) outcome {
-	var (
-		r *RejectedError
-		p *PartialError
-		c *panicError
-	)
 	switch {
 	case err == nil:
 		return arrived
-	case errors.As(err, &p):
+	case errors.As(err, new(*PartialError)):
 		return arrivedInPart
-	case errors.As(err, &r):
+	case errors.As(err, new(*RejectedError)):
 		return rejected
-	case errors.As(err, &c):
+	case errors.As(err, new(*panicError)):
 		return panicked
 	}
 	return failed

@@ -33,7 +33,7 @@ func open(ctx context.Context, on disk.FS, path string, others ...Format) (*Read
 		return nil, fmt.Errorf("cannot open recording %s: %w", path, context.Cause(ctx))
 	}
 	if o.err != nil {
-		if of := (*fs.PathError)(nil); errors.As(o.err, &of) {
+		if of, is := errors.AsType[*fs.PathError](o.err); is {
 			o.err = of.Err
 		}
 		return nil, fmt.Errorf("cannot open recording %s: %w", path, o.err)

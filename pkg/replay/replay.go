@@ -183,15 +183,15 @@ func each(
 			p.Each(e, keep)
 		}
 	}
-	var late lateError
 	why := enough // open operations may exceed the bounds
 	p.FlushEach(keep)
+	late, isLate := errors.AsType[lateError](err)
 	switch {
-	case ctx.Err() != nil && !errors.As(context.Cause(ctx), &late):
+	case ctx.Err() != nil && !errors.As(context.Cause(ctx), new(lateError)):
 		return ctx.Err()
 	case errors.Is(err, io.EOF) && enough == nil:
 		return nil
-	case errors.As(err, &late):
+	case isLate:
 		return &partError{reader.Place(), late}
 	case err != nil && !errors.Is(err, io.EOF):
 		return err

@@ -222,9 +222,8 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	var damaged *DamagedError // reported if a valid record follows
 	for {
 		op, wanted, err := scan.since(since)
-		var here *DamagedError
-		switch {
-		case errors.As(err, &here):
+		switch here, is := errors.AsType[*DamagedError](err); {
+		case is:
 			if damaged == nil {
 				damaged = &DamagedError{File: g.name(), From: here.From}
 			}

@@ -292,13 +292,12 @@ func resolve(ctx context.Context, server, name string) (failed, said string) {
 		return new(net.Dialer).DialContext(ctx, network, server)
 	}}
 	_, err := ask.LookupHost(ctx, name)
-	var dns *net.DNSError
-	switch {
+	switch dns, is := errors.AsType[*net.DNSError](err); {
 	case err == nil:
 		return "", ""
-	case errors.As(err, &dns) && (dns.IsNotFound || dns.Err == "server misbehaving" || dns.Err == "lame referral"):
+	case is && (dns.IsNotFound || dns.Err == "server misbehaving" || dns.Err == "lame referral"):
 		return "", fact.Clean(dns.Err)
-	case dns != nil:
+	case is:
 		return fact.Clean(dns.Err), ""
 	}
 	return fact.Clean(err.Error()), ""

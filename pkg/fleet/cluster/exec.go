@@ -108,11 +108,10 @@ func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor,
 }
 
 func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string) error {
-	var exit execerrors.CodeExitError
-	switch {
+	switch exit, is := errors.AsType[execerrors.CodeExitError](err); {
 	case err == nil:
 		return nil
-	case errors.As(err, &exit):
+	case is:
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
 		line = cmp.Or(line, fmt.Sprintf("its reader exited with %d", exit.Code))
 		if exit.Code >= fleet.Misused && exit.Code < fleet.NotRemembered { // includes former codes

@@ -13,7 +13,6 @@ import (
 )
 
 func unsupported(err error) error {
-	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return &UnsupportedError{
@@ -29,7 +28,7 @@ func unsupported(err error) error {
 		}
 	case isWithheld(err):
 		return &UnsupportedError{Need: "a kernel whose memory BPF programs may read", Remedy: unlock, Err: err}
-	case errors.As(err, &verifier):
+	case errors.As(err, new(*ebpf.VerifierError)):
 		return &UnsupportedError{
 			Need:   "a kernel that accepts the probe's programs",
 			Remedy: "report this with the kernel's version (uname -r)",
@@ -43,8 +42,8 @@ const unlock = "start it without lockdown=confidentiality (lockdown=integrity is
 
 // isWithheld reports whether helpers may not read kernel memory.
 func isWithheld(err error) bool {
-	var verifier *ebpf.VerifierError
-	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
+	verifier, is := errors.AsType[*ebpf.VerifierError](err)
+	return is && slices.ContainsFunc(verifier.Log, withheld)
 }
 
 // Inside is the feature of event.Degraded for system-call tracing.
