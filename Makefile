@@ -285,7 +285,7 @@ fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 .PHONY: mutants
 mutants: MUTANTS ?= 100
 mutants: SEED ?= $(shell date +%Y%m%d)
-mutants: PACKAGES := pkg/judge pkg/active pkg/agents pkg/pods pkg/timeline pkg/timeline/losses.go pkg/trace pkg/pipeline pkg/probe/agents pkg/spool pkg/queue pkg/relay pkg/redact
+mutants: PACKAGES := pkg/judge pkg/active pkg/pods pkg/timeline pkg/timeline/losses.go pkg/trace pkg/pipeline pkg/probe/agents pkg/spool pkg/queue pkg/relay pkg/redact
 mutants: ## make MUTANTS (100) small changes in PACKAGES, drawn by SEED (the date), and print those that no test notices
 	go run ./test/mutants -n $(MUTANTS) -seed $(SEED) $(PACKAGES)
 

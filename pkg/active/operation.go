@@ -21,7 +21,7 @@ type Operation struct {
 	Until      int64
 	Aboves     []*event.Above
 	Namespaces int
-	Works      []Work
+	works      []*work
 
 	limits        Limits
 	images, facts int
@@ -44,9 +44,10 @@ func (op *Operation) Behind(images int) *Operation {
 	return New(behind, op.Began, Limits{Images: images}, op.names.node)
 }
 
-// Below returns an agent's process below a run.
-func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Process {
-	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
+// Below returns a process that certainly works for a run. by is its agent, if its callers are invisible.
+func (op *Operation) Below(call *model.Call, run *model.Image, by *event.Actor) *Process {
+	cl := &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
+	return &Process{Op: op, Call: call, Run: run, up: run, claim: cl}
 }
 
 // Lacks adds a reason why the operation may be incomplete.
@@ -116,10 +117,9 @@ func (op *Operation) Resolve(told bool) {
 			run.Walk(one)
 		}
 	}
-	for _, w := range op.Works {
-		own, shared := w.Images()
-		one(own)
-		one(shared)
+	for _, w := range op.works {
+		one(w.Own)
+		one(w.Shared)
 	}
 	for _, a := range op.accused {
 		a.wait.Blame = a.known(told)

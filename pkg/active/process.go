@@ -10,14 +10,14 @@ import (
 
 // Process is a process of an open operation, or the stand-in for an agent's own work.
 type Process struct {
-	Op   *Operation
-	Call *model.Call
-	Run  *model.Image
-	Work Work
-	// Claim attributes an agent's next image, or its stand-in's next fact.
-	Claim       Claim
-	Connections []Connection
+	Op          *Operation
+	Call        *model.Call
+	Run         *model.Image
+	Connections []*connection
 
+	work *work
+	// claim attributes an agent's next image, or its stand-in's next fact.
+	claim   *claim
 	up      *model.Image
 	image   *model.Image
 	halted  *model.Fact
@@ -28,40 +28,20 @@ type Process struct {
 	latest    systemCall
 }
 
-// Work is an agent's work during a connection.
-type Work interface {
-	// Images returns the images that stand for the agent.
-	Images() (own, shared *model.Image)
-}
-
-// Claim names the calls that an agent may have worked for.
-type Claim interface {
-	// Evidence returns the attribution, and an agent with invisible callers.
-	Evidence() (how *model.Attribution, by *event.Actor)
-	// Did records an image, or a fact other than a connection.
-	Did(im *model.Image, f *model.Fact)
-}
-
-// Connection is a process's connection.
-type Connection interface {
-	// Disconnect ends it: its process exited, or is no longer followed.
-	Disconnect(now int64)
-}
-
 // Leader returns a run's leader.
 func Leader(op *Operation, call *model.Call, run *model.Image, used event.Usage) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, image: run, used: used, ran: used}
 }
 
-// StandIn returns the stand-in for an agent's own work for p.
-func (p *Process) StandIn(im *model.Image, w Work) *Process {
-	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, Work: w}
+// standIn returns the stand-in for an agent's own work for p.
+func (p *Process) standIn(im *model.Image, w *work) *Process {
+	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, work: w}
 }
 
 // Disconnect ends all connections.
 func (p *Process) Disconnect(now int64) {
 	for _, c := range p.Connections {
-		c.Disconnect(now)
+		c.disconnect(now)
 	}
 	p.Connections = nil
 }
@@ -109,7 +89,7 @@ func (p *Process) Child() *Process {
 	if up == nil { // p is a subshell
 		up = p.up
 	}
-	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
+	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, work: p.work}
 }
 
 // Current returns the image of p, or its parent's for a subshell.
@@ -131,10 +111,10 @@ func (p *Process) Replace(now int64, used event.Usage) {
 // Runs starts an image; used is the earlier consumption.
 func (p *Process) Runs(im *model.Image, used event.Usage) {
 	p.Replace(im.Start, used)
-	if p.Claim != nil {
-		im.Attribution, im.By = p.Claim.Evidence()
-		p.Claim.Did(im, nil)
-		p.Claim = nil
+	if cl := p.claim; cl != nil {
+		im.Attribution, im.By = &cl.Attribution, cl.by
+		cl.did(deed{image: im})
+		p.claim = nil
 	}
 	im.Outlived = p.Run.Ended // forked earlier
 	p.up.Children = append(p.up.Children, im)
@@ -192,10 +172,10 @@ func (p *Process) miss(what string, n uint64) {
 func (p *Process) Keep(f *model.Fact) *model.Fact {
 	im := p.Current()
 	im.Facts = append(im.Facts, f)
-	if p.Claim != nil {
-		f.Attribution, _ = p.Claim.Evidence()
+	if p.claim != nil {
+		f.Attribution = &p.claim.Attribution
 		if _, is := f.What.(*model.Connection); !is && p.Worth(f.When) {
-			p.Claim.Did(nil, f)
+			p.claim.did(deed{fact: f})
 		}
 	}
 	return f
@@ -235,7 +215,7 @@ func (p *Process) plain(now, start int64, thread uint32, what model.What, named 
 // missing records a polled file. A lock file delays the whole run, whichever command tries it.
 func (p *Process) missing(now int64, b *event.Missing) {
 	im := p.Current()
-	if b.Error == "EEXIST" && p.Work == nil {
+	if b.Error == "EEXIST" && p.work == nil {
 		im = p.Run
 	}
 	for f, known := range model.Each[*model.Missing](im.Facts) {

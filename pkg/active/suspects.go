@@ -73,8 +73,8 @@ type accused struct {
 }
 
 func (p *Process) accuse(wait *model.Wait, s *suspect) {
-	if p.Work != nil {
-		if own, shared := p.Work.Images(); p.Current() == own || p.Current() == shared {
+	if w := p.work; w != nil {
+		if im := p.Current(); im == w.Own || im == w.Shared {
 			return
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/active"
-	"github.com/cniscope/cniscope/pkg/agents"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -50,7 +49,7 @@ func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*activ
 	s.running[e.Process] = nil
 	run := s.of.Run()
 	call := &model.Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*model.Image{run}}
-	return s.work.Below(call, run, agents.Certain(by))
+	return s.work.Below(call, run, by)
 }
 
 func (as *afters) of(open []*active.Operation, container string) *finishedSetup {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/active"
-	"github.com/cniscope/cniscope/pkg/agents"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -81,7 +80,7 @@ func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Proce
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
 		if link != nil && call.Command == e.Call.Command && link.Parent != im.Parent && link.Start <= im.Start {
-			return op.Below(call, link, agents.Certain(nil))
+			return op.Below(call, link, nil)
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/active"
-	"github.com/cniscope/cniscope/pkg/agents"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pods"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -35,8 +34,8 @@ type Timeline struct {
 	tree *tree.Tree          // of processes in open operations
 	open []*active.Operation // by start
 
-	agents      *agents.Agents
-	connections *agents.Connections
+	agents      *active.Agents
+	connections *active.Connections
 	pods        *pods.Pods
 	interfaces  *active.Interfaces
 	locks       *active.Locks
@@ -69,8 +68,8 @@ func New(o Options) *Timeline {
 func (t *Timeline) follow() {
 	t.tree = tree.New(t.options.Processes)
 	t.losses = losses{limit: t.options.Operations, late: &t.stats.Late}
-	t.agents = agents.New(t.options.Operations, t.tree, t.losses.belongs)
-	t.connections = agents.NewConnections(t.agents)
+	t.agents = active.NewAgents(t.options.Operations, t.tree, t.losses.belongs)
+	t.connections = active.NewConnections(t.agents)
 	t.locks = active.NewLocks(t.options.Operations, t.tree)
 }
 

@@ -45,7 +45,7 @@ var stages = []struct {
 		"pkg/otlp.", "pkg/queue.", "pkg/export.", "pkg/spool.", "pkg/disk.", "google.golang.org/grpc", "golang.org/x/net", "compress/",
 	}},
 	{"history, metrics, log", []string{"pkg/history.", "pkg/metrics.", "pkg/logging.", "pkg/control.", "log/slog", "github.com/prometheus/client"}},
-	{"timeline", []string{"pkg/timeline.", "pkg/tree.", "pkg/active.", "pkg/agents.", "pkg/pods.", "pkg/model."}},
+	{"timeline", []string{"pkg/timeline.", "pkg/tree.", "pkg/active.", "pkg/pods.", "pkg/model."}},
 	{"judge", []string{"pkg/judge.", "pkg/baseline."}},
 	{"trace", []string{"pkg/trace.", "pkg/attr."}},
 	{"runtime by NRI, CRI and relay", []string{"pkg/nri.", "pkg/runtime.", "pkg/ready.", "pkg/relay.", "pkg/cniconf.", "github.com/containerd"}},

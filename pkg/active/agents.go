@@ -1,11 +1,9 @@
-// Package agents attributes work of agents, and of daemons behind them, to the calls that wait for it.
-package agents
+package active
 
 import (
 	"maps"
 	"slices"
 
-	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -18,9 +16,9 @@ type work struct {
 	cpu         int64 // CPU time at the connection's start
 	known       bool
 	sought      bool
-	depth       int             // agents between a run and the work
-	own, shared *active.Process // stand-ins
-	below       []*work         // work of called agents
+	depth       int      // agents between a run and the work
+	own, shared *Process // stand-ins
+	below       []*work  // work of called agents
 }
 
 type agent struct {
@@ -40,13 +38,13 @@ type Agents struct {
 	limit int
 	tree  *tree.Tree
 	// belongs notes that an agent's events since then may be for an operation.
-	belongs  func(agent event.Process, op *active.Operation, since int64)
+	belongs  func(agent event.Process, op *Operation, since int64)
 	known    map[event.Process]*agent
 	departed departed
 }
 
-// New returns an empty set for limit agents; see Agents.belongs.
-func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
+// NewAgents returns an empty set for limit agents; see Agents.belongs.
+func NewAgents(limit int, t *tree.Tree, belongs func(event.Process, *Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }
 
@@ -84,10 +82,10 @@ func (as *Agents) serve(c *connection) {
 		}
 	}
 	w := &work{Work: &model.Work{Own: image(), Shared: image()}, of: c, agent: a, depth: depth(p) + 1}
-	w.own, w.shared = p.StandIn(w.Own, w), p.StandIn(w.Shared, w)
+	w.own, w.shared = p.standIn(w.Own, w), p.standIn(w.Shared, w)
 	c.Work, c.work = w.Work, w
-	p.Op.Works = append(p.Op.Works, w)
-	if above, is := p.Work.(*work); is {
+	p.Op.works = append(p.Op.works, w)
+	if above := p.work; above != nil {
 		above.below = append(above.below, w)
 	}
 	as.calls(a, c)
@@ -142,7 +140,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 }
 
 // works reports whether an agent works for p; true for idle agents and other processes.
-func (as *Agents) works(process event.Process, p *active.Process) bool {
+func (as *Agents) works(process event.Process, p *Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
 		return c.work.own == p || c.work.shared == p
@@ -260,33 +258,29 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.departed.add(process, a)
 }
 
-func depth(p *active.Process) int {
-	if w, is := p.Work.(*work); is {
-		return w.depth
+func depth(p *Process) int {
+	if p.work != nil {
+		return p.work.depth
 	}
 	return 0
 }
 
-func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
-
 // Sought reports whether an agent's function is still looked for.
-func (as *Agents) Sought(op *active.Operation) bool {
-	return slices.ContainsFunc(op.Works, func(one active.Work) bool {
-		w := one.(*work)
+func (as *Agents) Sought(op *Operation) bool {
+	return slices.ContainsFunc(op.works, func(w *work) bool {
 		a := as.known[w.Own.Process]
 		return w.sought && a != nil && slices.Contains(slices.Concat(a.calls, a.recent), w.of)
 	})
 }
 
 // Close completes agents' work for an operation. idle means that none is open.
-func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
-	for _, w := range op.Works {
-		w := w.(*work)
+func (as *Agents) Close(op *Operation, now int64, idle bool) {
+	for _, w := range op.works {
 		w.own.Disconnect(now)
 		w.shared.Disconnect(now)
 	}
-	for _, w := range op.Works {
-		w.(*work).know(now)
+	for _, w := range op.works {
+		w.know(now)
 	}
 	of := func(c *connection) bool { return c.owner.Op == op }
 	for key, a := range as.known {
@@ -299,7 +293,7 @@ func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 }
 
 // Called lists the operations that wait for an agent.
-func (as *Agents) Called(process event.Process) (ops []*active.Operation) {
+func (as *Agents) Called(process event.Process) (ops []*Operation) {
 	if a := as.known[process]; a != nil {
 		for _, c := range a.calls {
 			if !slices.Contains(ops, c.owner.Op) {
@@ -321,28 +315,26 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 
 // HiddenWork finds the call for which an agent with invisible callers runs a program. It returns the process, nil
 // without a call, and the agent.
-func (as *Agents) HiddenWork(
-	e *event.Exec, of *tree.Process, open []*active.Operation,
-) (*active.Process, *event.Actor) {
+func (as *Agents) HiddenWork(e *event.Exec, of *tree.Process, open []*Operation) (*Process, *event.Actor) {
 	who := as.known[of.Agent.Process].identity
 	ops := servedNow(open, e.Mentions)
 	if len(ops) == 0 {
 		return nil, &who
 	}
-	cl := &claim{by: &who, Attribution: model.Attribution{Evidence: model.Certain}}
-	if len(e.Mentions) != 1 {
-		cl.Attribution.Evidence = model.Candidate
-		for _, op := range ops[1:] {
-			cl.Others = append(cl.Others, op.KeyOf(served(op)))
-		}
-	}
 	as.tree.Assign(of)
 	call := served(ops[0])
-	return ops[0].Below(call, call.Live(), cl), &who
+	p := ops[0].Below(call, call.Live(), &who)
+	if len(e.Mentions) != 1 {
+		p.claim.Evidence = model.Candidate
+		for _, op := range ops[1:] {
+			p.claim.Others = append(p.claim.Others, op.KeyOf(served(op)))
+		}
+	}
+	return p, &who
 }
 
 // servedNow returns running operations, of the given containers, if any; vouched ones first.
-func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
+func servedNow(open []*Operation, containers []string) (ops []*Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {
 			if op.Vouched() == vouched && served(op) != nil &&
@@ -358,7 +350,7 @@ func servedNow(open []*active.Operation, containers []string) (ops []*active.Ope
 }
 
 // served returns a running call of op, preferably not of lo.
-func served(op *active.Operation) (found *model.Call) {
+func served(op *Operation) (found *model.Call) {
 	for _, call := range op.Calls {
 		if call.Live() != nil && (found == nil || found.IfName == "lo") {
 			found = call

@@ -1,4 +1,4 @@
-package agents
+package active
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -24,7 +23,7 @@ type stream struct {
 func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
 // Apply applies an event of a connection. attribute finds the process of a new exchange, if any.
-func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Body) *active.Process) {
+func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Body) *Process) {
 	switch b := body.(type) {
 	case *event.Accept:
 		cs.accept(b)
@@ -35,7 +34,7 @@ func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Bo
 	}
 }
 
-func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
+func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
 		asked = x.Last
@@ -125,12 +124,12 @@ func (cs *Connections) serve(c *connection) {
 	}
 }
 
-func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
+func (cs *Connections) exchanges(now int64, x *event.Exchange, p *Process, receipt bool) *connection {
 	if p == nil {
 		return nil
 	}
 	im := p.Current()
-	when := active.Within(im, x.Start, now)
+	when := Within(im, x.Start, now)
 	if !x.Pending && !p.Worth(when) || !p.Room("exchanges") {
 		return nil
 	}

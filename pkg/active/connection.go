@@ -1,9 +1,8 @@
-package agents
+package active
 
 import (
 	"slices"
 
-	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -11,7 +10,7 @@ import (
 type connection struct {
 	*model.Connection
 	by     event.Process
-	owner  *active.Process // the process, or its agent's stand-in
+	owner  *Process // the process, or its agent's stand-in
 	socket string
 	image  *model.Image
 	fact   *model.Fact
@@ -44,13 +43,13 @@ func NewConnections(a *Agents) *Connections {
 }
 
 // Connect records a connection or an attempt by p, or by its agent.
-func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
+func (cs *Connections) Connect(now int64, c *event.Connect, p *Process) {
 	im := p.Current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
 		cs.refuse(made, now, c.Error)
 		return
 	}
-	when := active.Within(im, c.Start, now)
+	when := Within(im, c.Start, now)
 	refused := refused(im, c.Network, c.Address)
 	if refused != nil {
 		refused.When.End = max(refused.When.End, when.Start)
@@ -95,7 +94,7 @@ func (cs *Connections) refuse(made *connection, now int64, why string) {
 
 func (c *connection) keep(thread uint32, when model.Interval) {
 	c.fact = c.owner.Keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
-	if cl, is := c.owner.Claim.(*claim); is {
+	if cl := c.owner.claim; cl != nil {
 		cl.did(deed{fact: c.fact, connection: c})
 	}
 }
@@ -156,7 +155,7 @@ func (c *connection) hangUp(now int64) {
 
 func (c *connection) gone() bool { return c.Work != nil && c.Work.Gone != 0 }
 
-func (c *connection) Disconnect(now int64) {
+func (c *connection) disconnect(now int64) {
 	cs := c.among
 	if c.Exchange != nil { // its last report is the latest knowledge
 		now, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.Open

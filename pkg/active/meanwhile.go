@@ -1,4 +1,4 @@
-package agents
+package active
 
 import (
 	"cmp"
@@ -58,7 +58,7 @@ func (as *Agents) Expire(before int64) {
 }
 
 func (w *work) know(now int64) {
-	if w.of.owner.Work == nil { // otherwise the caller's work includes it
+	if w.of.owner.work == nil { // otherwise the caller's work includes it
 		w.states()
 	}
 	w.Meanwhile = w.of.meanwhile(now)

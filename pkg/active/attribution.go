@@ -1,10 +1,9 @@
-package agents
+package active
 
 import (
 	"slices"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -19,15 +18,6 @@ type claim struct {
 	by *event.Actor
 	model.Attribution
 }
-
-// Certain returns a claim for one call by an agent with invisible callers, if known.
-func Certain(by *event.Actor) active.Claim {
-	return &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
-}
-
-func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attribution, cl.by }
-
-func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
 // attribute finds the calls for work by mentioned containers, or by connections open when it began (0: any).
 func (a *agent) attribute(mentions []string, began int64) *claim {
@@ -99,7 +89,7 @@ func keysOf(calls []*connection) (keys []model.Key) {
 	return keys
 }
 
-func (cl *claim) standIn() *active.Process {
+func (cl *claim) standIn() *Process {
 	if len(cl.others) > 0 || cl.Periodic {
 		return cl.first.work.shared
 	}
@@ -133,14 +123,14 @@ func (a *agent) housekeeping(cl *claim, body event.Body) {
 		return
 	}
 	if cl != nil {
-		cl.Periodic = cl.Attribution.Evidence == model.Candidate && a.habitual(r.Name)
+		cl.Periodic = cl.Evidence == model.Candidate && a.habitual(r.Name)
 	} else if !slices.ContainsFunc(a.recent, func(c *connection) bool { return r.Start < c.fact.When.End+afterwards }) {
 		a.habit(r.Name)
 	}
 }
 
 // Work finds the call for which an agent runs a program, and returns the new process, if any.
-func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
+func (as *Agents) Work(e *event.Exec, of *tree.Process) *Process {
 	a := as.known[of.Agent.Process]
 	if a == nil {
 		return nil
@@ -152,15 +142,15 @@ func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 		}
 		return nil
 	}
-	cl.Periodic = cl.Attribution.Evidence == model.Candidate && a.habitual(e.Name)
+	cl.Periodic = cl.Evidence == model.Candidate && a.habitual(e.Name)
 	as.tree.Assign(of)
 	p := cl.standIn().Child()
-	p.Claim = cl
+	p.claim = cl
 	return p
 }
 
 // Commissioned is Work for a plugin, by the container in its environment.
-func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
+func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
 	}
@@ -178,12 +168,12 @@ func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 		return nil
 	}
 	p := found.work.own.Child()
-	p.Claim = &claim{first: found, Attribution: model.Attribution{Evidence: model.Certain}}
+	p.claim = &claim{first: found, Attribution: model.Attribution{Evidence: model.Certain}}
 	return p
 }
 
 // Doing returns the stand-in for an agent's own work, if its call is known.
-func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
+func (as *Agents) Doing(by event.Process, body event.Body) *Process {
 	a := as.known[by]
 	if a == nil {
 		return nil
@@ -193,8 +183,8 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 		return nil
 	case *event.Answer:
 		for _, c := range slices.Concat(a.calls, a.recent) {
-			for _, w := range []*active.Process{c.work.own, c.work.shared} {
-				if w.Op.Closed == "" && active.RefusedBy(w.Current(), b) {
+			for _, w := range []*Process{c.work.own, c.work.shared} {
+				if w.Op.Closed == "" && RefusedBy(w.Current(), b) {
 					return w
 				}
 			}
@@ -207,7 +197,7 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 		return nil
 	}
 	p := cl.standIn()
-	p.Claim = cl
+	p.claim = cl
 	return p
 }
 
