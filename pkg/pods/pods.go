@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/active"
@@ -62,27 +61,19 @@ func (p *Pods) Flush(now int64) {
 
 // Connected returns, once and in order, first connections after setups closed.
 func (p *Pods) Connected() []model.Connected {
-	over := p.firsts.over
-	p.firsts.over = nil
-	slices.SortFunc(over, func(a, b model.Connected) int {
+	return drain(&p.firsts.over, func(a, b model.Connected) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.First, b.First))
 	})
-	return over
 }
 
 // Asked returns, once and in order, what to look at: pods without a first connection (At is 0) and late ones.
 func (p *Pods) Asked() []model.Connected {
-	asked := p.asked
-	p.asked = nil
-	slices.SortFunc(asked, func(a, b model.Connected) int { return strings.Compare(a.NetNS.Key, b.NetNS.Key) })
-	return asked
+	return drain(&p.asked, func(a, b model.Connected) int { return cmp.Compare(a.NetNS.Key, b.NetNS.Key) })
 }
 
 // Outages returns outages ended since the last call.
 func (p *Pods) Outages() []model.Outage {
-	over := p.outages.over
-	p.outages.over = nil
-	return over
+	return drain(&p.outages.over, func(a, b model.Outage) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // BringUps returns node starts whose first pod came since the last call.
@@ -94,10 +85,25 @@ func (p *Pods) BringUps() []model.BringUp {
 
 // Afters returns, once and in order, agents' work after setups closed.
 func (p *Pods) Afters() []model.After {
-	over := p.afters.over
-	p.afters.over = nil
-	slices.SortStableFunc(over, func(a, b model.After) int { return earlier(a.Image, b.Image) })
+	return drain(&p.afters.over, func(a, b model.After) int { return earlier(a.Image, b.Image) })
+}
+
+// Started returns ended starts, once and in order.
+func (p *Pods) Started() []model.Start {
+	over := drain(&p.starts.over, func(a, b model.Start) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.ContainerID, b.ContainerID))
+	})
+	for i := range over {
+		p.started(&over[i])
+	}
 	return over
+}
+
+func drain[T any](queue *[]T, order func(a, b T) int) []T {
+	all := *queue
+	*queue = nil
+	slices.SortStableFunc(all, order)
+	return all
 }
 
 func earlier(a, b *model.Image) int {

@@ -189,16 +189,3 @@ func (s *start) end(told *Sandbox, doubt int64) model.Start {
 	}
 	return s.Start
 }
-
-// Started returns ended starts, once and in order.
-func (p *Pods) Started() []model.Start {
-	over := p.starts.over
-	p.starts.over = nil
-	slices.SortFunc(over, func(a, b model.Start) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.ContainerID, b.ContainerID))
-	})
-	for i := range over {
-		p.outages.started(&over[i])
-	}
-	return over
-}
