@@ -173,7 +173,7 @@ func (l *Locks) Wait(now int64, w *event.Wait, p *Process) {
 func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 	a := try{
 		wait:   &model.Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
-		thread: w.Thread, when: Within(p.Current(), w.Start, over), over: over,
+		thread: w.Thread, when: Within(p.Current(), w.Start, over), over: over, claim: p.claim,
 	}
 	holder := w.Holder
 	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
@@ -196,6 +196,7 @@ func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 
 func (l *Locks) waited(p *Process, a try) {
 	im, wait := p.Current(), a.wait
+	p.claim = a.claim
 	when := Within(im, a.when.Start, a.when.End)
 	if wait.Holder != nil {
 		p.accuse(wait, l.accused(wait, when, p))
@@ -210,10 +211,22 @@ func (l *Locks) waited(p *Process, a try) {
 // Leave records a process's remaining locks and failed waits.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
+	l.giveUp(p)
+}
+
+func (l *Locks) giveUp(p *Process) {
 	for _, a := range p.tries {
 		l.waited(p, a)
 	}
 	p.tries = nil
+}
+
+// Close records failed waits of agents for op.
+func (l *Locks) Close(op *Operation) {
+	for _, w := range op.works {
+		l.giveUp(w.own)
+		l.giveUp(w.shared)
+	}
 }
 
 type try struct {
@@ -221,6 +234,7 @@ type try struct {
 	thread uint32
 	when   model.Interval
 	over   int64
+	claim  *claim
 }
 
 const (

@@ -78,6 +78,7 @@ func (t *Timeline) oldest() int64 {
 func (t *Timeline) finish(op *active.Operation) {
 	t.identify(op)
 	t.abandon(op)
+	t.locks.Close(op)                           // its agents' tries
 	t.past.before(op).link(op.Operation)        // by its pod
 	t.extend(op)                                // its images are complete
 	op.Resolve(t.options.Wait > 0)              // facts by all names, and ends of images

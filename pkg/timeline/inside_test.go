@@ -264,3 +264,14 @@ func everyImage(op *model.Operation, f func(*model.Image)) {
 		}
 	}
 }
+
+// An agent that still tries a lock when its caller is killed waited for it during the call.
+func TestALockThatAnAgentStillTriesFor(t *testing.T) {
+	s := looked(t).plugin(0, "b", "ADD", "bridge").calls(1, "b", "s1").
+		wait(10, 10, "a", event.WaitLock, "/run/lock", inVain("EAGAIN")).
+		wait(500, 500, "a", event.WaitLock, "/run/lock", inVain("EAGAIN")).exit(600, "b").tick(20_000).end()
+	for _, c := range model.Each[*model.Connection](s.inside("bridge").Facts) {
+		harness.Equal(t, lines(c.Work.Own, saidOfWait), "lock flock/run/lock 10-500 in 2 tries failed: EAGAIN")
+		harness.Equal(t, c.Work.Own.Facts[0].Attribution.Evidence, model.Candidate)
+	}
+}
