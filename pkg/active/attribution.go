@@ -184,7 +184,7 @@ func (as *Agents) Doing(by event.Process, body event.Body) *Process {
 	case *event.Answer:
 		for _, c := range slices.Concat(a.calls, a.recent) {
 			for _, w := range []*Process{c.work.own, c.work.shared} {
-				if w.Op.Closed == "" && RefusedBy(w.Current(), b) {
+				if w.Op.Closed == "" && refusedBy(w.Current(), b) {
 					return w
 				}
 			}

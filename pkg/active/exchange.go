@@ -130,7 +130,7 @@ func (cs *Connections) exchanges(now int64, x *event.Exchange, p *Process, recei
 	}
 	im := p.Current()
 	when := Within(im, x.Start, now)
-	if !x.Pending && !p.Worth(when) || !p.Room("exchanges") {
+	if !x.Pending && !p.worth(when) || !p.Room("exchanges") {
 		return nil
 	}
 	exchange := &model.Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start, Receipt: receipt}

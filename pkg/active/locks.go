@@ -203,7 +203,7 @@ func (l *Locks) waited(p *Process, a try) {
 		wait.Passed = l.passed(wait.Path, wait.Holder.Process, when)
 	}
 	im.Tallies[model.FactLock].Add(1, when.Took())
-	if p.Worth(when) && p.Room("waits") {
+	if p.worth(when) && p.Room("waits") {
 		p.Keep(&model.Fact{Thread: a.thread, When: when, What: wait})
 	}
 }
@@ -248,7 +248,7 @@ const (
 // Wait records any other wait. holder may be nil.
 func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 	im, when := p.Current(), Within(p.Current(), w.Start, w.Until(now))
-	kind, long := model.FactOf(w.Kind), p.Worth(when)
+	kind, long := model.FactOf(w.Kind), p.worth(when)
 	switch kind {
 	case model.FactMutex:
 		long = true // the source sends only long ones

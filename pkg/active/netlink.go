@@ -27,7 +27,7 @@ func (p *Process) request(now int64, r *event.Request) {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)
 	}
-	if r.Query() && !p.Worth(when) {
+	if r.Query() && !p.worth(when) {
 		return
 	}
 	if p.Room("requests") {
@@ -55,8 +55,8 @@ func (p *Process) answer(a *event.Answer) {
 	p.answers = model.Latest(p.answers, answersMax, a)
 }
 
-// RefusedBy reports whether an answer is to one of the image's requests.
-func RefusedBy(im *model.Image, a *event.Answer) bool {
+// refusedBy reports whether an answer is to one of the image's requests.
+func refusedBy(im *model.Image, a *event.Answer) bool {
 	for _, r := range model.Each[*model.Request](im.Facts) {
 		if r.AnsweredBy(a) {
 			return true

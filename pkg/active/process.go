@@ -174,15 +174,15 @@ func (p *Process) Keep(f *model.Fact) *model.Fact {
 	im.Facts = append(im.Facts, f)
 	if p.claim != nil {
 		f.Attribution = &p.claim.Attribution
-		if _, is := f.What.(*model.Connection); !is && p.Worth(f.When) {
+		if _, is := f.What.(*model.Connection); !is && p.worth(f.When) {
 			p.claim.did(deed{fact: f})
 		}
 	}
 	return f
 }
 
-// Worth reports whether an interval is long enough for a fact.
-func (p *Process) Worth(when model.Interval) bool { return when.Took() >= int64(p.Op.MinSpan) }
+// worth reports whether an interval is long enough for a fact.
+func (p *Process) worth(when model.Interval) bool { return when.Took() >= int64(p.Op.MinSpan) }
 
 func (p *Process) cut(c *event.Cut) {
 	what := c.What

@@ -26,13 +26,12 @@ const feature = "CNI configuration"
 
 // Options configure a Source; all are optional.
 type Options struct {
-	Dir    string // default: DefaultDir
+	Dir    string // default: the conf_dir of containerd and CRI-O
 	Digest Digest
 	Log    *slog.Logger
 }
 
-// DefaultDir is the conf_dir of containerd and CRI-O.
-func DefaultDir() string {
+func defaultDir() string {
 	if runtime.GOOS == "windows" {
 		return filepath.Join(os.Getenv("ProgramFiles"), "containerd", "cni", "conf")
 	}
@@ -50,7 +49,7 @@ type pace struct{ settle, look time.Duration }
 
 // New returns a source.
 func New(o Options) *Source {
-	o.Dir, o.Log = cmp.Or(o.Dir, DefaultDir()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Dir, o.Log = cmp.Or(o.Dir, defaultDir()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Source{o, pace{settle: 200 * time.Millisecond, look: time.Minute}}
 }
 

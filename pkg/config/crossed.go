@@ -95,7 +95,7 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	found := map[string]*Problem{}
 	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}
 	for key, endpoint := range endpoints {
-		if what, remedy := WrongPort(endpoint); what != "" {
+		if what, remedy := wrongPort(endpoint); what != "" {
 			found[key] = wrong(remedy, "%s", what)
 		}
 	}

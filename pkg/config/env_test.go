@@ -42,7 +42,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 			o.Export.OTLP = OTLP{
 				Endpoint: "collector:4317", Insecure: true,
 				CA: "/ca", Cert: "/cert", Key: "/key",
-				Headers:     map[string]Secret{"authorization": NewSecret("Bearer x"), "tenant": NewSecret("a")},
+				Headers:     map[string]Secret{"authorization": newSecret("Bearer x"), "tenant": newSecret("a")},
 				Compression: "gzip", Timeout: 2500 * time.Millisecond,
 			}
 		}},

@@ -226,7 +226,7 @@ func headers() value {
 		}
 		secrets := make(map[string]Secret, len(table))
 		for k, v := range table {
-			secrets[strings.ToLower(k)] = NewSecret(v)
+			secrets[strings.ToLower(k)] = newSecret(v)
 		}
 		if len(secrets) < len(table) {
 			faults = append(faults, wrong("take one of them out", "has the same name twice, in upper and lower case"))

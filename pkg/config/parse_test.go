@@ -39,7 +39,7 @@ threshold = "2s"
 c.d.e = "2"
 `, func(o *Options) { o.Resource.Attributes = map[string]string{"a.b": "1", "c.d.e": "2"} }},
 		{"header names are lower-case", `export.otlp.headers = { Authorization = "Bearer x" }`, func(o *Options) {
-			o.Export.OTLP.Headers = map[string]Secret{"authorization": NewSecret("Bearer x")}
+			o.Export.OTLP.Headers = map[string]Secret{"authorization": newSecret("Bearer x")}
 		}},
 	}
 	for _, tt := range tests {

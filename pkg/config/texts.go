@@ -155,8 +155,8 @@ var otherPorts = map[string]string{
 	"8888":  "the Collector's own metrics",
 }
 
-// WrongPort describes the protocol of an endpoint's wrong port, with a remedy.
-func WrongPort(endpoint string) (what, remedy string) {
+// wrongPort describes the protocol of an endpoint's wrong port, with a remedy.
+func wrongPort(endpoint string) (what, remedy string) {
 	o := OTLP{Endpoint: endpoint}
 	target, _ := o.Target()
 	host, port, err := net.SplitHostPort(target)

@@ -277,8 +277,8 @@ const redacted = "[redacted]"
 // Secret is text that prints, logs and encodes as "[redacted]". Reveal returns it.
 type Secret struct{ text string }
 
-// NewSecret wraps text.
-func NewSecret(text string) Secret { return Secret{text} }
+// newSecret wraps text.
+func newSecret(text string) Secret { return Secret{text} }
 
 // Reveal returns the text.
 func (s Secret) Reveal() string { return s.text }

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// Lines is the minimum number of lines held, unless LineBytes is reached: ten hours at one operation every 3.5 s. Up
+	// Lines is the minimum number of lines held, unless lineBytes is reached: ten hours at one operation every 3.5 s. Up
 	// to chunkLines more are held.
 	Lines = 10_000
-	// LineBytes bounds the compressed lines, which are a fifth of their JSON.
-	LineBytes = 4<<20 - 2*chunkBytes
+	// lineBytes bounds the compressed lines, which are a fifth of their JSON.
+	lineBytes = 4<<20 - 2*chunkBytes
 
 	// chunkLines are removed at once; chunkBytes are collected before compression, up to twice that.
 	chunkLines = 256
@@ -70,7 +70,7 @@ func (h *History) Add(l control.Line) {
 	for all := h.lines.Held(); len(all) > 0; all = h.lines.Held() {
 		if first := all[0]; h.next-first.first-uint64(first.lines) >= Lines {
 			h.forget(first, "lines")
-		} else if h.lines.Size() > LineBytes {
+		} else if h.lines.Size() > lineBytes {
 			h.forget(first, "bytes")
 		} else {
 			break

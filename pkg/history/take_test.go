@@ -105,7 +105,7 @@ func noise(n int) *tracepb.ResourceSpans {
 // The last slow and failed operations keep their spans, within the bounds.
 func TestWholeOperationsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ operations, bytes, least int }{
-		"many":  {3 * WholeOperations, 100, WholeOperations},
+		"many":  {3 * wholeOperations, 100, wholeOperations},
 		"large": {200, 100_000, 20},
 	} {
 		before := heap()
@@ -123,7 +123,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 			!proto.Equal(got.ResourceSpans[0], kept) {
 			t.Errorf("%s: %v, %v", name, err, &got)
 		}
-		if n := len(h.whole.Held()); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations {
+		if n := len(h.whole.Held()); took > wholeBytes+(1<<20) || n < test.least || n > wholeOperations {
 			t.Errorf("%s: %d operations in %d bytes", name, n, took)
 		}
 		if _, err := h.Whole("0"); !errors.Is(err, control.ErrNotRemembered) || !strings.Contains(err.Error(),

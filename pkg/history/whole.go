@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// WholeOperations bounds the operations held with spans.
-	WholeOperations = 512
-	// WholeBytes bounds compressed spans: about 300 operations of 80 KB, compressed to an eighth.
-	WholeBytes = 4 << 20
+	// wholeOperations bounds the operations held with spans.
+	wholeOperations = 512
+	// wholeBytes bounds compressed spans: about 300 operations of 80 KB, compressed to an eighth.
+	wholeBytes = 4 << 20
 	// largestWhole bounds an operation's spans in bytes.
 	largestWhole = 4 << 20
 	// wholeEntry estimates the bytes of an entry without data.
@@ -40,9 +40,9 @@ func (h *History) Keep(traces []string, all trace.Trace) {
 		return
 	}
 	h.whole.Add(spans{traces, data})
-	for len(h.whole.Held()) > WholeOperations || h.whole.Size() > WholeBytes {
+	for len(h.whole.Held()) > wholeOperations || h.whole.Size() > wholeBytes {
 		why := "whole_operations"
-		if h.whole.Size() > WholeBytes {
+		if h.whole.Size() > wholeBytes {
 			why = "whole_bytes"
 		}
 		h.forgotten[why] += uint64(h.whole.Remove(0, 1))

@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// FunctionName returns a Go function's name without package, receiver and closures.
-func FunctionName(function string) string {
+// functionName returns a Go function's name without package, receiver and closures.
+func functionName(function string) string {
 	name := strings.ReplaceAll(function[strings.LastIndexByte(function, '/')+1:], "[...]", "")
 	parts := strings.Split(name, ".")
 	for len(parts) > 2 && closure.MatchString(parts[len(parts)-1]) {
@@ -24,7 +24,7 @@ var closure = regexp.MustCompile(`^(func|gowrap|deferwrap)?[0-9]+$`)
 
 // Caller formats a call: "configureContainerLink (interface_configuration.go:136)".
 func Caller(f event.Frame) string {
-	name := FunctionName(f.Function)
+	name := functionName(f.Function)
 	switch {
 	case f.File == "":
 		return name
@@ -38,7 +38,7 @@ func Caller(f event.Frame) string {
 func CallPath(stack []event.Frame) (path string) {
 	last := ""
 	for i, callers := 0, 0; i < len(stack) && callers < 3; i++ {
-		name := FunctionName(stack[i].Function)
+		name := functionName(stack[i].Function)
 		switch {
 		case i == 0:
 			path = Caller(stack[i])

@@ -22,7 +22,7 @@ func TestAFunctionIsNamedAsItsAuthorDoes(t *testing.T) {
 		"antrea.io/antrea/pkg/agent/util.GetNetInterface1": "GetNetInterface1",
 		"": "",
 	} {
-		harness.Equal(t, FunctionName(function), want, function)
+		harness.Equal(t, functionName(function), want, function)
 	}
 }
 

@@ -27,7 +27,7 @@ type Lock struct {
 // Locks lists file locks, each before its waiters, from up to most bytes (about 50 per lock): the kernel's time grows
 // with the square of their number, and any user can hold thousands. With ErrCut some are missing.
 func Locks(most int64) ([]Lock, error) {
-	table, err := ReadMost("/proc/locks", most)
+	table, err := readMost("/proc/locks", most)
 	if errors.Is(err, ErrCut) {
 		table = table[:bytes.LastIndexByte(table, '\n')+1]
 	}
@@ -92,7 +92,7 @@ func SocketIn(target string) (inode uint64) {
 // Groups returns the text of /proc/PID/cgroup, in which runtimes name the container. It is far cheaper than CgroupOf.
 // Users with cgroups of their own may forge it.
 func Groups(pid int) string {
-	text, _ := ReadMost(path(pid, "cgroup"), 64<<10)
+	text, _ := readMost(path(pid, "cgroup"), 64<<10)
 	return string(text)
 }
 
@@ -101,7 +101,7 @@ const netMax = 128 << 10
 
 // Net returns the beginning of /proc/PID/net/TABLE.
 func Net(pid int, table string) string {
-	text, _ := ReadMost(path(pid, "net/"+table), netMax)
+	text, _ := readMost(path(pid, "net/"+table), netMax)
 	return string(text)
 }
 

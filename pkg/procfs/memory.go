@@ -26,8 +26,8 @@ func open(file string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), file), nil
 }
 
-// ReadMost reads up to most bytes; with ErrCut there are more.
-func ReadMost(file string, most int64) ([]byte, error) {
+// readMost reads up to most bytes; with ErrCut there are more.
+func readMost(file string, most int64) ([]byte, error) {
 	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: file, Err: err}
@@ -102,7 +102,7 @@ func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
 func (m *Memory) strings(file string) ([]string, error) {
-	data, err := Within(&m.patience, func() ([]byte, error) { return ReadMost(file, memoryMax) })
+	data, err := Within(&m.patience, func() ([]byte, error) { return readMost(file, memoryMax) })
 	return Split(data), err
 }
 

@@ -72,7 +72,7 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 // Entry returns a 64-bit program's start address (AT_ENTRY).
 func Entry(pid int) (uint64, error) {
 	const atEntry, most = 9, 4 << 10
-	raw, err := ReadMost(path(pid, "auxv"), most)
+	raw, err := readMost(path(pid, "auxv"), most)
 	for ; len(raw) >= 16; raw = raw[16:] {
 		if binary.NativeEndian.Uint64(raw) == atEntry {
 			return binary.NativeEndian.Uint64(raw[8:]), nil

@@ -39,8 +39,8 @@ type Options struct {
 }
 
 const (
-	// MaxRequest bounds a request in bytes, unless one item is larger.
-	MaxRequest = 1 << 20
+	// maxRequest bounds a request in bytes, unless one item is larger.
+	maxRequest = 1 << 20
 	// MaxItem is the default of Options.Largest, below the 4 MiB that gRPC servers accept.
 	MaxItem = 4<<20 - 64<<10
 	grace   = 2 * time.Second // for Sender.Shutdown

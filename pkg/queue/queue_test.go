@@ -110,7 +110,7 @@ func TestItIsBoundedInBytesAndItems(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	big := strings.Repeat("x", MaxRequest/3)
+	big := strings.Repeat("x", maxRequest/3)
 	for name, test := range map[string]struct {
 		batch int
 		want  []int
@@ -123,7 +123,7 @@ func TestRequestsAreBounded(t *testing.T) {
 			story(t, g, Options{Batch: test.batch}, func(t *testing.T, q *Queue) {
 				add(t, q, "first")
 				<-g.arrived // others gather during the request
-				add(t, q, big, big, big, big, strings.Repeat("y", MaxRequest+1), "last")
+				add(t, q, big, big, big, big, strings.Repeat("y", maxRequest+1), "last")
 				g.answer <- nil
 				for i, want := range test.want {
 					harness.Equal(t, len(<-g.arrived), want, "items of request", i)

@@ -119,7 +119,7 @@ func (s *storer) say(err error) {
 }
 
 func (w *worker) fromSpool() batch {
-	records, err := w.Spool.Peek(w.limit, MaxRequest)
+	records, err := w.Spool.Peek(w.limit, maxRequest)
 	if err != nil {
 		w.mu.Lock()
 		w.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)

@@ -82,7 +82,7 @@ func (w *worker) next() (sender Sender, b batch, more bool) {
 	}
 	size := 0
 	for _, item := range w.sendable() {
-		if size += len(item.Data); b.len() == w.limit || b.len() > 0 && size > MaxRequest {
+		if size += len(item.Data); b.len() == w.limit || b.len() > 0 && size > maxRequest {
 			break
 		}
 		b.items = append(b.items, item.Data)

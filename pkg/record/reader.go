@@ -53,7 +53,7 @@ func newReader(in io.Reader, name string, others []Format) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w: %w", place(name, 1), ErrNotRecording, err)
 	}
 	r.lines = bufio.NewScanner(plain)
-	r.lines.Buffer(nil, MaxLine)
+	r.lines.Buffer(nil, maxLine)
 	r.lines.Split(keepEnds)
 	if err := r.readHeader(); err != nil {
 		return nil, fmt.Errorf("%s: %w", place(name, 1), err)

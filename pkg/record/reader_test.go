@@ -38,7 +38,7 @@ func TestNotARecording(t *testing.T) {
 			"read it with a newer one",
 		},
 		"half of gzip":  {"\x1f\x8b\x08", ErrNotRecording, "unexpected EOF"},
-		"one long line": {strings.Repeat("x", MaxLine+1), ErrNotRecording, "token too long"},
+		"one long line": {strings.Repeat("x", maxLine+1), ErrNotRecording, "token too long"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestBrokenLines(t *testing.T) {
 		"wrong type":     {`{"t":1,"fork":{"pid":"x"}}` + "\n", ErrBroken, "pid"},
 		"an empty line":  {"\n", ErrBroken, "unexpected end"},
 		"a line of JSON": {"null\n", ErrBroken, "no time"},
-		"too long":       {strings.Repeat(" ", MaxLine) + tick, ErrTooLong, "longer than"},
+		"too long":       {strings.Repeat(" ", maxLine) + tick, ErrTooLong, "longer than"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

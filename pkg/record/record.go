@@ -18,8 +18,8 @@ import (
 // Version is written, and the newest that is read.
 const Version = 2
 
-// MaxLine bounds a line in bytes, far above real events.
-const MaxLine = 1 << 20
+// maxLine bounds a line in bytes, far above real events.
+const maxLine = 1 << 20
 
 // Bounds for viewing (Reader.Bound): 5000 pods of 100 KiB, with 200 bytes an event.
 const (
@@ -58,8 +58,8 @@ var (
 	ErrNotRecording = errors.New("not a cniscope recording")
 	ErrNewer        = errors.New("recorded by a newer cniscope")
 	ErrBroken       = errors.New("broken line")
-	// ErrTooLong means a line, or an event to write, beyond MaxLine.
-	ErrTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
+	// ErrTooLong means a line, or an event to write, beyond 1 MiB.
+	ErrTooLong = fmt.Errorf("longer than %d bytes", maxLine)
 )
 
 // TruncatedError means that a recording ends within a line: its writer was killed, or the copy is incomplete. Earlier

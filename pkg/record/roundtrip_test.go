@@ -208,7 +208,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 func TestTooLongAnEvent(t *testing.T) {
 	var file bytes.Buffer
 	w := harness.Must(NewWriter(&file, Header{}))(t)
-	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err,
+	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", maxLine)}}); !errors.Is(err,
 		ErrTooLong) {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestTooLongAHeader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "run.jsonl.gz")
-			if _, err := Create(path, Header{BootID: strings.Repeat("x", MaxLine)}, overwrite); !errors.Is(err, ErrTooLong) {
+			if _, err := Create(path, Header{BootID: strings.Repeat("x", maxLine)}, overwrite); !errors.Is(err, ErrTooLong) {
 				t.Fatal(err)
 			}
 			if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {

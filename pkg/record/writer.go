@@ -144,7 +144,7 @@ func (w *Writer) Write(e event.Event) error {
 
 func (w *Writer) end() error {
 	defer w.line.Reset()
-	if w.line.Len() > MaxLine {
+	if w.line.Len() > maxLine {
 		return ErrTooLong
 	}
 	_, err := w.out.Write(w.line.Bytes())

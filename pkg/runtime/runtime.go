@@ -28,8 +28,8 @@ import (
 const (
 	// DefaultAddress is containerd's socket or pipe.
 	DefaultAddress = defaults.DefaultAddress
-	// DefaultInterval is an unreported upgrade's delay without NRI.
-	DefaultInterval = 30 * time.Second
+	// defaultInterval is an unreported upgrade's delay without NRI.
+	defaultInterval = 30 * time.Second
 	// patience is the failures until unavailability: a restarting containerd first connects NRI plugins.
 	patience = 2
 	answer   = 5 * time.Second
@@ -53,7 +53,7 @@ type Source struct {
 // New returns a source, which Run starts.
 func New(o Options) *Source {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
-	o.Interval = cmp.Or(max(o.Interval, 0), DefaultInterval)
+	o.Interval = cmp.Or(max(o.Interval, 0), defaultInterval)
 	o.Anchors = cmp.Or(o.Anchors, anchor.New())
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Source{options: o, told: make(chan event.Runtime, 1)}

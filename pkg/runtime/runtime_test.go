@@ -151,7 +151,7 @@ func TestDelay(t *testing.T) {
 		"down for long":      {1000, 0.5, 30 * time.Second},
 	}
 	for name, test := range tests {
-		if got := delay(DefaultInterval, test.failures, test.random); got.Round(time.Millisecond) != test.want {
+		if got := delay(defaultInterval, test.failures, test.random); got.Round(time.Millisecond) != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

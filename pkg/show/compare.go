@@ -32,8 +32,8 @@ const (
 	leastShare = 0.01
 )
 
-// SchemaDiff is a Comparison's JSON schema: docs/schemas/diff.json.
-const SchemaDiff = "cniscope.dev/diff/v1"
+// schemaDiff is a Comparison's JSON schema: docs/schemas/diff.json.
+const schemaDiff = "cniscope.dev/diff/v1"
 
 // Comparison compares samples A (before) and B (after). Times are in milliseconds.
 type Comparison struct {
@@ -76,7 +76,7 @@ type Side struct {
 
 // Compare compares two samples.
 func Compare(a, b *Sample) Comparison {
-	c := Comparison{Schema: SchemaDiff, Kinds: []KindCompared{}}
+	c := Comparison{Schema: schemaDiff, Kinds: []KindCompared{}}
 	var tests []*test
 	for _, p := range (&Sample{populations: joined(a, b)}).sorted() {
 		before, after := a.populations[p.name], b.populations[p.name]

@@ -44,17 +44,17 @@ type Check struct {
 	Calls int
 	// Partly observed calls, which may exceed a limit unseen.
 	Partial int
-	// Up to CrossedMost of Crossings.
+	// Up to crossedMost of Crossings.
 	Crossed   []Crossing
 	Crossings int
 }
 
-// CrossedMost bounds listed crossings.
-const CrossedMost = 100
+// crossedMost bounds listed crossings.
+const crossedMost = 100
 
 func (c *Check) cross(all []Crossing) {
 	c.Crossings += len(all)
-	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
+	c.Crossed = append(c.Crossed, all[:min(len(all), crossedMost-len(c.Crossed))]...)
 }
 
 // Check returns what exceeds the limits.
@@ -70,7 +70,7 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 			if !call.failed() {
 				continue
 			}
-			if failures++; len(failed) < CrossedMost {
+			if failures++; len(failed) < crossedMost {
 				failed = append(failed, crossing(call, "max-failed", "failed: "+call.verdict()))
 			}
 		}

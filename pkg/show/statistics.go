@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// SchemaSummary is Statistics' JSON schema: docs/schemas/summary.json.
-const SchemaSummary = "cniscope.dev/summary/v1"
+// schemaSummary is Statistics' JSON schema: docs/schemas/summary.json.
+const schemaSummary = "cniscope.dev/summary/v1"
 
 // Statistics sums up calls. Times are in milliseconds.
 type Statistics struct {
@@ -65,7 +65,7 @@ type Distribution struct {
 
 // Statistics sums up the sample.
 func (s *Sample) Statistics() Statistics {
-	all := Statistics{Schema: SchemaSummary, Pods: len(s.pods), Spent: s.account.list(), Kinds: []KindOfCall{}}
+	all := Statistics{Schema: schemaSummary, Pods: len(s.pods), Spent: s.account.list(), Kinds: []KindOfCall{}}
 	for _, p := range s.sorted() {
 		kind := KindOfCall{
 			Name: p.name, Pods: len(p.pods), Failed: p.failed, Slow: p.slow, Partial: p.partial,

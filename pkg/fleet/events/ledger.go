@@ -11,8 +11,8 @@ import (
 const (
 	// PerMinute bounds all writes of a node.
 	PerMinute = 10
-	// PerCause leaves room for other causes.
-	PerCause = 6
+	// perCause leaves room for other causes.
+	perCause = 6
 	minute   = time.Minute
 
 	maxWaiting = 2 * PerMinute
@@ -21,7 +21,7 @@ const (
 	idle    = 6 * time.Minute
 	stale   = 5 * time.Minute
 	between = 30 * time.Second
-	// Updates may use 1/share of PerMinute and PerCause.
+	// Updates may use 1/share of PerMinute and perCause.
 	share                    = 2
 	firstPause, longestPause = time.Second, time.Minute
 )
@@ -201,9 +201,9 @@ func (l *Ledger) grown() (all []*series) {
 }
 
 func (l *Ledger) allowed(s *series, now time.Time) time.Time {
-	at, most, mostOfCause := now, PerMinute, PerCause
+	at, most, mostOfCause := now, PerMinute, perCause
 	if s.written > 0 {
-		at, most, mostOfCause = s.wrote.Add(between), PerMinute/share, PerCause/share
+		at, most, mostOfCause = s.wrote.Add(between), PerMinute/share, perCause/share
 	}
 	if n := len(l.writes); n >= most {
 		at = later(at, l.writes[n-most].at.Add(minute))

@@ -72,7 +72,7 @@ func TestManySlowPodsAtOnceMakeTenEventsAMinute(t *testing.T) {
 		n.Offer(notice(i, "file_lock"), n.now)
 	}
 	n.pass(10 * time.Minute)
-	if n.most() > PerMinute || n.most() > PerCause {
+	if n.most() > PerMinute || n.most() > perCause {
 		t.Errorf("%d writes in a minute", n.most())
 	}
 	if len(n.events)+n.LeftOut() != 135 || len(n.events) != maxWaiting {
@@ -100,7 +100,7 @@ func TestOneCauseLeavesRoomForAnother(t *testing.T) {
 	for _, w := range n.events {
 		got[w.Cause]++
 	}
-	if got["file_lock"] != PerCause || got["sleep"] != PerMinute-PerCause {
+	if got["file_lock"] != perCause || got["sleep"] != PerMinute-perCause {
 		t.Errorf("%v", got)
 	}
 	n.pass(5 * time.Minute)

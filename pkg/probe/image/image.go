@@ -14,8 +14,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// VariableMax is VAR_MAX of bpf/wire.h without the NUL.
-const VariableMax = 511
+// variableMax is VAR_MAX of bpf/wire.h without the NUL.
+const variableMax = 511
 
 // Variables are of a CNI call.
 type Variables struct {
@@ -52,7 +52,7 @@ func Parse(env []string) (vars Variables, cut bool) {
 		name, value, _ := strings.Cut(kv, "=")
 		if v := vars.named(name); v != nil {
 			*v = value
-			cut = cut || name != "BAGGAGE" && len(kv) >= VariableMax
+			cut = cut || name != "BAGGAGE" && len(kv) >= variableMax
 		}
 	}
 	return vars, cut
@@ -95,7 +95,7 @@ func (v *Variables) call() *event.Call {
 
 // members returns the baggage's whole members: the kernel side cuts a variable.
 func members(baggage string) string {
-	const most = VariableMax - len("BAGGAGE=")
+	const most = variableMax - len("BAGGAGE=")
 	if len(baggage) >= most {
 		baggage = baggage[:max(0, strings.LastIndexByte(baggage[:most], ','))]
 	}

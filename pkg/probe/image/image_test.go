@@ -19,10 +19,10 @@ func TestBaggageIsASecret(t *testing.T) {
 }
 
 func TestACutBaggageHasOnlyWholeMembers(t *testing.T) {
-	long := "BAGGAGE=team=blue,key=" + strings.Repeat("x", VariableMax)
+	long := "BAGGAGE=team=blue,key=" + strings.Repeat("x", variableMax)
 	for said, want := range map[string]string{
 		"BAGGAGE=team=blue,key=x": "team=blue,key=x",
-		long[:VariableMax]:        "team=blue",
+		long[:variableMax]:        "team=blue",
 		long:                      "team=blue",
 		"BAGGAGE=" + long[len("BAGGAGE=team=blue,"):]: "",
 	} {

@@ -30,8 +30,8 @@ type Ring struct {
 // header is struct bpf_ringbuf_hdr (kernel/bpf/ringbuf.c).
 const header = 8
 
-// OpenRing maps a ring buffer until Close.
-func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
+// openRing maps a ring buffer until Close.
+func openRing(m *ebpf.Map) (_ *Ring, err error) {
 	r := &Ring{}
 	defer func() {
 		if err != nil {

@@ -47,7 +47,7 @@ func smallRing(t *testing.T) (*Ring, *ebpf.Map) {
 	harness.Root(t)
 	m := harness.Must(ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())}))(t)
 	t.Cleanup(func() { _ = m.Close() })
-	r := harness.Must(OpenRing(m))(t)
+	r := harness.Must(openRing(m))(t)
 	t.Cleanup(func() { _ = r.Close() })
 	return r, m
 }

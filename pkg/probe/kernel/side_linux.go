@@ -100,7 +100,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	// The kernel's types were megabytes.
 	debug.FreeOSMemory()
 	releaseObjects()
-	if s.Records, err = OpenRing(s.Life.Events); err != nil {
+	if s.Records, err = openRing(s.Life.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
 	return s, nil
