@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -56,64 +57,62 @@ type Metrics struct {
 
 // New registers all metrics.
 func New(o Options) *Metrics {
+	registry := prometheus.NewRegistry()
+	all := registering{promauto.With(registry)}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(), log: o.Log, readiness: newReadiness(),
-		calls: histogram("cni_call_seconds",
+		registry: registry, log: o.Log, readiness: newReadiness(all),
+		calls: all.histogram("cni_call_seconds",
 			"Histogram of CNI calls, from the first plugin's start to the last one's end: what a pod waits for.",
 			callBuckets, cniCommand, "plugin", "result"),
-		plugins: histogram("cni_plugin_seconds",
+		plugins: all.histogram("cni_plugin_seconds",
 			"Histogram of plugin runs, IPAM and other delegated plugins included: which plugin it is.",
 			callBuckets, cniCommand, "plugin", "result"),
-		commands: histogram("command_seconds",
+		commands: all.histogram("command_seconds",
 			"Histogram of commands, without daemons that a plugin leaves behind.",
 			commandBuckets, "command"),
-		outcomes: counter("cni_calls_total",
+		outcomes: all.counter("cni_calls_total",
 			"Calls by the first outcome that applies: failed, slow, slow_command, slow_agent, slow_lock (a part was slow), "+
 				"ordinary.",
 			cniCommand, "outcome"),
-		verdicts: counter("cni_verdicts_total",
+		verdicts: all.counter("cni_verdicts_total",
 			"Slow, failed and hung calls by cause; an exemplar for each cause.",
 			cniCommand, "cause"),
-		spent: counter("cni_time_seconds_total",
+		spent: all.counter("cni_time_seconds_total",
 			"Duration of finished calls by cause; none for ordinary ones. Its rate for ADD is the number of pods that wait "+
 				"at one time.",
 			cniCommand, "cause"),
-		hung: counter("cni_calls_hung_total",
+		hung: all.counter("cni_calls_hung_total",
 			"Calls in progress longer than slow.hung, counted at that moment.",
 			cniCommand),
-		slow: counter("slow_commands_total",
+		slow: all.counter("slow_commands_total",
 			"Commands longer than slow.command or their rule.",
 			"command"),
-		unusual: counter("cni_unusual_calls_total",
+		unusual: all.counter("cni_unusual_calls_total",
 			"Calls slower than usual. They are ordinary and without a cause, unless a threshold was exceeded.",
 			cniCommand, "plugin"),
-		changed: gauge("cni_change_ratio",
+		changed: all.gauge("cni_change_ratio",
 			"Median duration of 50 calls after the last change of the plugin or its configuration, divided by that before; "+
 				"absent until then.",
 			cniCommand, "plugin"),
-		operations: counter("operations_total",
+		operations: all.counter("operations_total",
 			"Operations that were kept, reduced (to their calls, in a storm) or dropped, by the first reason.",
 			"decision", "reason"),
-		lost: counter("events_lost_total",
+		lost: all.counter("events_lost_total",
 			"Lost events. Affected calls are marked partial.",
 			"source", "reason"),
-		lag: gauge("probe_lag_seconds",
+		lag: all.gauge("probe_lag_seconds",
 			"Age of the oldest unread event of the kernel; 0 while the reader keeps up.").WithLabelValues(),
-		gaps: histogram("tick_gap_seconds",
+		gaps: all.histogram("tick_gap_seconds",
 			"Time between ticks while an operation is in progress, normally 50 to 100 ms.", gapBuckets),
-		connected: histogram("first_connection_seconds",
+		connected: all.histogram("first_connection_seconds",
 			"Time from a sampled ADD's end to the pod's first TCP connection, up to 60 s.", callBuckets),
-		features: gauge("feature_up",
+		features: all.gauge("feature_up",
 			"Whether an enabled feature is available (1) or not (0).", "feature"),
 	}
-	build := gauge("build_info", "Always 1; the labels name the running program.", "version", "goversion", "arch")
-	build.WithLabelValues(o.Version, runtime.Version(), runtime.GOARCH).Set(1)
-	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed,
-		m.operations, m.lost, m.lag, m.gaps, m.connected, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits,
-		build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	all.gauge("build_info", "Always 1; the labels name the running program.", "version", "goversion", "arch").
+		WithLabelValues(o.Version, runtime.Version(), runtime.GOARCH).Set(1)
+	registry.MustRegister(collectors.NewGoCollector())
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Look != nil {
 		m.registry.MustRegister(looker{o.Look})
 	}
@@ -286,19 +285,22 @@ const (
 	cniCommand = "cni_command"
 )
 
-func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+// registering registers each metric that it makes.
+type registering struct{ promauto.Factory }
+
+func (f registering) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: name, Help: help,
 		Buckets: buckets,
 	}, labels)
 }
 
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+func (f registering) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+func (f registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
 type readiness struct {
@@ -309,13 +311,13 @@ type readiness struct {
 	since int64 // of uncounted time, monotonic ns; 0 while ready
 }
 
-func newReadiness() readiness {
+func newReadiness(all registering) readiness {
 	return readiness{
-		ready: gauge("node_network_ready",
+		ready: all.gauge("node_network_ready",
 			"1 if the runtime reports the network as ready, otherwise 0; absent if the runtime does not answer."),
-		lost: counter("node_network_not_ready_seconds_total", "Time in which the network was not ready."),
-		waits: counter("node_network_awaited_seconds_total", "Time in which the network was not ready, by the missing step.",
-			"cause"),
+		lost: all.counter("node_network_not_ready_seconds_total", "Time in which the network was not ready."),
+		waits: all.counter("node_network_awaited_seconds_total",
+			"Time in which the network was not ready, by the missing step.", "cause"),
 	}
 }
 
