@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +95,7 @@ func TestTheFirstReasonOfAnEndCounts(t *testing.T) {
 	defer reader.Close()
 	ctx, end := context.WithCancelCause(t.Context())
 	full := errors.New("more than 25000 operations")
-	err := Each(ctx, reader, settings.Of(config.Default(), "boot", "test"), func(pipeline.Result) error {
+	err := Each(ctx, reader, settings.Of(config.Default(), "boot", "test"), math.MaxUint64, func(pipeline.Result) error {
 		end(lateError{1})
 		return full
 	})
@@ -127,7 +128,7 @@ func TestAllocationsForAPodAreWithinTheBudget(t *testing.T) {
 		defer reader.Close()
 		s := settings.Of(config.Default(), "boot", "test")
 		s.Judge.Ratio = 1
-		harness.Check(t, Each(t.Context(), reader, s, func(r pipeline.Result) (err error) {
+		harness.Check(t, Each(t.Context(), reader, s, math.MaxUint64, func(r pipeline.Result) (err error) {
 			if all := r.Drawn(); all.Spans != nil {
 				_, err = all.Encoded()
 			}
@@ -161,7 +162,7 @@ func FuzzTrace(f *testing.F) {
 			t.Fatal(said, err)
 		}
 		operations := 0
-		err = Each(t.Context(), r, s, func(result pipeline.Result) error {
+		err = Each(t.Context(), r, s, math.MaxUint64, func(result pipeline.Result) error {
 			if _, is := result.(*pipeline.Judged); is {
 				operations++
 			}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -120,7 +119,7 @@ func (o Options) judged(ctx context.Context, reader *record.Reader) (r *Recordin
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
 	r = &Recording{said: said, Fold: s.Fold}
-	err = each(ctx, reader, s, liveMax, func(result pipeline.Result) error {
+	err = Each(ctx, reader, s, liveMax, func(result pipeline.Result) error {
 		switch result.(type) {
 		case *pipeline.Judged:
 			r.All++
@@ -156,12 +155,9 @@ func isPart(err error) bool {
 		errors.As(err, new(*partError))
 }
 
-// Each calls take with each result of a recording, also with those before an error, until take fails.
-func Each(ctx context.Context, reader *record.Reader, s settings.Settings, take func(pipeline.Result) error) error {
-	return each(ctx, reader, s, math.MaxUint64, take)
-}
-
-func each(
+// Each calls take with each result of a recording, also with those before an error, until take fails, or more than live
+// bytes of the heap are in use.
+func Each(
 	ctx context.Context, reader *record.Reader, s settings.Settings, live uint64, take func(pipeline.Result) error,
 ) error {
 	p := s.Pipeline(reader.Header().BootID)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +117,7 @@ func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 	in, _, err := settings.In(reader.Header())
 	harness.Check(t, err)
 	in.Judge.All = true
-	harness.Check(t, replay.Each(t.Context(), reader, in, func(r pipeline.Result) error {
+	harness.Check(t, replay.Each(t.Context(), reader, in, math.MaxUint64, func(r pipeline.Result) error {
 		if r, is := r.(*pipeline.Judged); is {
 			all = append(all, r)
 		}
