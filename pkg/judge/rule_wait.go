@@ -126,15 +126,14 @@ func mountPart(s *span, what model.What) Part {
 }
 
 func haltedPlugin(e *evidence) *finding {
-	time, most := e.of(Halts)
+	f, _ := e.largest(CauseHalted, Halts)
 	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Halts })
-	if most == nil || longest == nil {
+	if f == nil || longest == nil {
 		return nil
 	}
-	h, im := longest.what.(*model.Halt), e.image(longest)
-	return &finding{Verdict: Verdict{
-		Cause: CauseHalted, Says: most.String(), Remedy: goOn(im.PID, e.spans[longest.span].waiter(), h.State, h.By),
-	}, time: time, kind: Halts, candidate: most.Doubtful(), heldUp: true}
+	h := longest.what.(*model.Halt)
+	f.Remedy, f.heldUp = goOn(e.image(longest).PID, e.spans[longest.span].waiter(), h.State, h.By), true
+	return f
 }
 
 func systemCall(e *evidence) *finding {
