@@ -50,6 +50,9 @@ func (p *Pods) Forget(op model.Key) {
 func (p *Pods) Expire(now int64) {
 	p.flush(now, false)
 	p.expire(now, false)
+	maps.DeleteFunc(p.sandboxes.known, func(_ string, s *Sandbox) bool {
+		return s.removed != 0 && now-s.removed > int64(forget)
+	})
 }
 
 // Flush ends all waits.
@@ -166,14 +169,6 @@ func (all *sandboxes) Present() (present []*event.Sandbox) {
 		}
 	}
 	return present
-}
-
-func (all *sandboxes) ExpireSandboxes(now int64) {
-	for id, s := range all.known {
-		if s.removed != 0 && now-s.removed > int64(forget) {
-			delete(all.known, id)
-		}
-	}
 }
 
 func evict[V any](known map[string]V, limit int, since func(V) int64, drop func(string)) {

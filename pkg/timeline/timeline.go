@@ -259,7 +259,6 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 		t.locks.Prune(now)
 		t.pods.Expire(now)
 	}
-	t.pods.ExpireSandboxes(now)
 	t.pods.Finish(now, t.awaitsStart)
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
