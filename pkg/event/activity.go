@@ -297,7 +297,7 @@ type Questions struct {
 // Cut reports that a process exceeded a limit.
 type Cut struct {
 	Process Process `json:"process"`
-	// "bytes" or "requests".
+	// "bytes", "requests" or "inputs".
 	What  string `json:"what"`
 	Count uint64 `json:"count"`
 }

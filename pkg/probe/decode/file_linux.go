@@ -93,14 +93,19 @@ func (d *Decoder) stream(r record) []event.Body {
 		return nil
 	}
 	if d.most > keptMax {
-		if d.most = d.kept(); d.most > keptMax {
-			s.known.Full()
-		}
+		d.most = d.kept()
+	}
+	full := d.most > keptMax
+	if full {
+		s.known.Full()
 	}
 	before := s.known.Kept()
-	c := s.configuration(leader)
+	bodies := one(r, s.configuration(leader))
 	d.most += s.known.Kept() - before
-	return one(r, c)
+	if full && bodies != nil {
+		bodies = append(bodies, &event.Cut{Process: leader, What: "inputs", Count: 1})
+	}
+	return bodies
 }
 
 // keptMax bounds all runs' inputs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but Multus
