@@ -77,7 +77,7 @@ type Runtime struct {
 // Registered reports that the runtime of this PID accepted cniscope's NRI plugin, and will report its sandboxes.
 type Registered struct {
 	PID uint32 `json:"pid"`
-	// Since is the runtime's start, in ns since boot; 0 if not readable.
+	// Since is the runtime's start, in monotonic ns; 0 if not readable.
 	Since int64 `json:"since,omitempty"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -47,4 +48,14 @@ func TestWhenANamespaceWasMounted(t *testing.T) {
 		t.Errorf("%d, not before now", at)
 	}
 	harness.Check(t, errors.Join(end.Close(), child.Wait()))
+}
+
+func TestTheStartOfTheRuntimeIsOnTheClockOfEvents(t *testing.T) {
+	now := clock.Monotonic()
+	if at := startOf(os.Getpid()); at > now || at < now-int64(10*time.Minute) {
+		t.Errorf("this process started %v ago", time.Duration(now-at))
+	}
+	if at := startOf(0); at != 0 {
+		t.Errorf("no process started at %d", at)
+	}
 }

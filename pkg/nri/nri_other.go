@@ -27,3 +27,5 @@ func NewSearch(string) Search { return Search{} }
 
 // List returns nothing.
 func (Search) List(int) ([]Other, bool) { return nil, false }
+
+func startOf(int) int64 { return 0 }

@@ -98,7 +98,7 @@ func (p *Plugin) late(s *event.Sandbox, reported int64, stat procfs.Stat, is boo
 		return
 	}
 	s.Mounted = mounted(int(s.PID), cmp.Or(int(p.runtimePID.Load()), 1))
-	began := clock.Monotonic() - (clock.Boot() - stat.Start)
+	began := clock.Monotonic() - (clock.Boot() - stat.Start - clock.Suspended())
 	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
 	}
@@ -171,4 +171,13 @@ func (p *Plugin) stopped(s *event.Sandbox, reported int64) {
 	if took := reported - before.since; before.since != 0 && took > int64(event.LateReport) {
 		s.Late, s.Plugins = took, all
 	}
+}
+
+// startOf returns a process's start on the clock of events, which stops while the node is suspended; 0 if unknown.
+func startOf(pid int) int64 {
+	stat, err := procfs.StatOf(pid)
+	if err != nil || stat.Start == 0 {
+		return 0
+	}
+	return max(1, stat.Start-clock.Suspended())
 }

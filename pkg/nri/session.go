@@ -19,7 +19,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -42,8 +41,8 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 	p.sessions.Add(1)
 	p.connected.Store(true)
-	stat, _ := procfs.StatOf(int(p.runtimePID.Load()))
-	p.queue.offer(source.Now(&event.Registered{PID: uint32(p.runtimePID.Load()), Since: stat.Start}))
+	runtime := int(p.runtimePID.Load())
+	p.queue.offer(source.Now(&event.Registered{PID: uint32(runtime), Since: startOf(runtime)}))
 	p.queue.say(nil)
 	p.options.Log.Info("NRI: registered", "pre-installed", p.preinstalled, "runtime_pid", p.runtimePID.Load())
 	defer func() {
