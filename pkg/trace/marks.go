@@ -152,7 +152,9 @@ func (b *Builder) Outage(o model.Outage) Trace {
 // BringUp returns a trace of a node's start: stages that follow one another.
 func (b *Builder) BringUp(up model.BringUp, j judge.Brought) Trace {
 	first := up.First.Flight
-	w := b.writer(&model.Operation{Mono: up.Mono, Wall: up.Wall, Pod: first.Pod, ContainerID: first.ContainerID}, nil)
+	w := b.writer(&model.Operation{
+		Mono: first.Mono, Wall: first.Wall, Pod: first.Pod, ContainerID: first.ContainerID,
+	}, nil)
 	s := w.single("bring-up", up.Since, "node bring-up", up.From, up.First.To, attr.KindBringUp)
 	add(s, attr.Verdict(j.Says), attr.Cause(j.Cause))
 	for _, p := range j.Parts {
