@@ -98,7 +98,7 @@ type Stage struct {
 var stageOf = map[event.Lack]string{
 	event.LackRuntime: "wait for CRI", event.LackFolder: "wait for CNI directory",
 	event.LackConfiguration: "wait for CNI configuration", event.LackPlugin: "wait for CNI plugin",
-	event.LackStatus: "wait for STATUS", "": "wait for network",
+	event.LackStatus: "wait for STATUS", model.LackPod: "wait for pod", "": "wait for network",
 }
 
 // BringUp evaluates a node's start.

@@ -103,11 +103,14 @@ type Outage struct {
 // BringUp is a node's start: from boot (0), or from the runtime's later start, until its first pod runs.
 type BringUp struct {
 	Outage
-	From, Since int64
-	First       Start
+	From, Since, Ready int64
+	First              Start
 	// Failed counts the starts before it.
 	Failed int
 }
+
+// LackPod is a BringUp's wait for a pod between outages.
+const LackPod event.Lack = "pod"
 
 // Said is a text and its start time.
 type Said struct {

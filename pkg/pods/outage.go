@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -22,37 +24,51 @@ const soon = int64(10 * time.Minute)
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
-	// since is the start of a runtime whose network was not ready yet.
+	// since is the first start of a runtime whose network was not ready yet; later ones are no node's start (ready).
 	since   int64
+	ready   bool
 	pending *model.BringUp
-	came    []model.BringUp
 }
 
 // Registered notes a runtime's start.
 func (o *outages) Registered(r *event.Registered) {
-	if r.Since != 0 && (o.pending == nil || o.pending.Since != r.Since) {
-		o.since, o.pending = r.Since, nil
+	if r.Since != 0 && !o.ready && (o.since == 0 || o.now == nil) {
+		o.since = r.Since
 	}
 }
 
 func (o *outages) bringUp() {
-	if o.since != 0 && o.now != nil && o.now.Start-o.since < soon {
-		o.pending = &model.BringUp{Outage: *o.now, Since: o.since, From: o.since}
+	switch {
+	case o.pending != nil:
+		again(o.pending, o.now)
+	case !o.ready && o.since != 0 && o.since <= o.now.End && o.now.Start-o.since < soon:
+		o.pending = &model.BringUp{Outage: *o.now, Since: o.since, From: o.since, Ready: o.now.End}
 		if o.since < soon {
 			o.pending.From = 0
 		}
 	}
-	o.since = 0
 }
 
+// again adds an outage before the first pod.
+func again(up *model.BringUp, o *model.Outage) {
+	pod := model.Lack{Said: model.Said{At: up.End, Text: "until a pod was started"}, What: model.LackPod}
+	lacks := append([]model.Lack{pod}, o.Lacks...)
+	if len(lacks) == 1 || len(up.Lacks)+len(lacks) > saidMax {
+		return
+	}
+	lacks[1].At = o.Start
+	up.Lacks, up.End = append(slices.Clip(up.Lacks), lacks...), o.End
+}
+
+// started keeps the earliest of the starts that NRI reported.
 func (o *outages) started(s *model.Start) {
-	switch up := o.pending; {
-	case up == nil || s.Request != model.RunPodSandbox || s.To < up.End:
-	case s.Reported == 0:
-		up.Failed++
-	default:
-		up.First = *s
-		o.came, o.pending = append(o.came, *up), nil
+	up := o.pending
+	if up == nil || s.Reported == 0 || s.To < up.Ready {
+		return
+	}
+	first := &up.First
+	if first.To == 0 || cmp.Or(cmp.Compare(s.To, first.To), cmp.Compare(s.ContainerID, first.ContainerID)) < 0 {
+		*first = *s
 	}
 }
 
@@ -73,9 +89,9 @@ func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 		}
 		o.over = append(o.over, *o.now)
 		o.bringUp()
-		o.now = nil
+		o.now, o.ready = nil, true
 	default:
-		o.since = 0
+		o.ready = true
 	}
 }
 

@@ -81,9 +81,12 @@ func (p *Pods) Outages() []model.Outage {
 
 // BringUps returns node starts whose first pod came since the last call.
 func (p *Pods) BringUps() []model.BringUp {
-	came := p.came
-	p.came = nil
-	return came
+	up := p.pending
+	if up == nil || up.First.To == 0 {
+		return nil
+	}
+	up.Failed, p.pending = p.starts.failed, nil
+	return []model.BringUp{*up}
 }
 
 // Afters returns, once and in order, agents' work after setups closed.

@@ -19,10 +19,11 @@ const (
 
 // starts joins a sandbox's programs, network setup and NRI's report.
 type starts struct {
-	limit int
-	known map[string]*start // by sandbox
-	over  []model.Start
-	doubt int64
+	limit  int
+	known  map[string]*start // by sandbox
+	over   []model.Start
+	doubt  int64
+	failed int
 }
 
 type start struct {
@@ -30,6 +31,7 @@ type start struct {
 	since  int64
 	last   int64
 	closed bool // the setup ended
+	failed bool // a plugin of it did
 	began  bool
 	bad    bool
 	hidden bool // its first plugin may be unseen
@@ -88,6 +90,10 @@ func (all *starts) leave(now int64, op *active.Operation) {
 	s.closed, s.hidden = true, op.Lost > 0
 	for _, c := range op.Calls {
 		s.From, s.hidden = min(s.From, c.Start), s.hidden || c.Runs[0].InFlight
+		if !s.failed && slices.ContainsFunc(c.Runs, (*model.Image).Failed) {
+			s.failed = true
+			all.failed++
+		}
 	}
 	for _, a := range op.Aboves {
 		all.Above(a)
@@ -130,8 +136,16 @@ func (p *Pods) Finish(now int64, awaits func(s *event.Sandbox, ns int64) bool) {
 			}
 		}
 		delete(all.known, id)
-		if s.closed && (len(s.Steps) > 0 || reported && told.first.Late > 0) {
-			all.over = append(all.over, s.end(told, all.doubt))
+		if !s.closed {
+			continue
+		}
+		e := s.end(told, all.doubt)
+		if s.bad && !s.began && !s.failed {
+			all.failed++
+		}
+		p.outages.started(&e)
+		if len(s.Steps) > 0 || reported && told.first.Late > 0 {
+			all.over = append(all.over, e)
 		}
 	}
 }
