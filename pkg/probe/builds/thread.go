@@ -10,6 +10,7 @@ const (
 	threadVariable = "otel_thread_ctx_v1"
 	symbolSize     = 24
 	symbolsMax     = 4 << 20 // bytes
+	namesMost      = 1024    // of thread-local variables, each a read; programs export a few
 	localsMax      = 1 << 30
 )
 
@@ -22,10 +23,12 @@ func ThreadContext(f *elf.File) (offset int64, ok bool) {
 	}
 	b := make([]byte, min(s.Size, symbolsMax))
 	n, _ := s.ReadAt(b, 0)
-	for b = b[:n]; len(b) >= symbolSize; b = b[symbolSize:] {
+	names := 0
+	for b = b[:n]; len(b) >= symbolSize && names < namesMost; b = b[symbolSize:] {
 		if elf.ST_TYPE(b[4]) != elf.STT_TLS || f.ByteOrder.Uint16(b[6:]) == uint16(elf.SHN_UNDEF) {
 			continue
 		}
+		names++
 		var name [len(threadVariable) + 1]byte
 		_, _ = f.Sections[s.Link].ReadAt(name[:], int64(f.ByteOrder.Uint32(b)))
 		if bytes.Equal(name[:], []byte(threadVariable+"\x00")) {
