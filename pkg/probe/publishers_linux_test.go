@@ -126,3 +126,47 @@ func published(t *testing.T, way string, agent int, file, address string) {
 		t.Errorf("%+v", answers)
 	}
 }
+
+func TestFilesWithOneInodeAndSize(t *testing.T) {
+	one, two := int64(-8), int64(-16)
+	for name, c := range map[string]struct {
+		offsets []*int64
+		want    *int64
+	}{
+		"the same file in two mounts":      {[]*int64{&one, &one}, &one},
+		"a tenant's with another variable": {[]*int64{&one, &two, &two}, nil},
+		"a tenant's without":               {[]*int64{&one, nil, &one}, nil},
+		"a tenant's for one without":       {[]*int64{nil, &one}, nil},
+	} {
+		table := map[kernel.LifePublisher]*int64{}
+		p := newPublishers(storing(table, 64))
+		for _, offset := range c.offsets {
+			p.note(kernel.LifePublisher{Inode: 1, Size: 2}, offset)
+		}
+		harness.Equal(t, table[kernel.LifePublisher{Inode: 1, Size: 2}], c.want, name)
+	}
+}
+
+func TestAFullTableOfPublishersStartsOver(t *testing.T) {
+	table, offset := map[kernel.LifePublisher]*int64{}, int64(8)
+	p := newPublishers(storing(table, 64))
+	for i := range uint64(100_000) {
+		p.note(kernel.LifePublisher{Inode: i}, &offset)
+		if table[kernel.LifePublisher{Inode: i}] == nil || len(table) > 64 || len(p.known) > 64 {
+			t.Fatalf("program %d: %d in the table, %d known", i, len(table), len(p.known))
+		}
+	}
+}
+
+func storing(table map[kernel.LifePublisher]*int64, most int) func(kernel.LifePublisher, *int64) error {
+	return func(program kernel.LifePublisher, offset *int64) error {
+		if delete(table, program); offset == nil {
+			return nil
+		}
+		if len(table) >= most {
+			return syscall.E2BIG
+		}
+		table[program] = offset
+		return nil
+	}
+}

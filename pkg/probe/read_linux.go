@@ -56,7 +56,7 @@ func (p *Probe) reader(sink event.Sink) *reader {
 		sink:   sink,
 		table:  newTable(p.kernel),
 		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
-		now:    clock.Monotonic(), plugins: map[event.Process]*watched{}, publishers: newPublishers(p.kernel),
+		now:    clock.Monotonic(), plugins: map[event.Process]*watched{}, publishers: newPublishers(p.kernel.Publishes),
 	}
 	r.agents = agents.New(p.options.Agents, p.options.Depth, r, &p.unfound)
 	r.agents.Functions = stacks

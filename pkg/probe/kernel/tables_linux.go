@@ -50,14 +50,14 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Publishes stores a program's builds.ThreadContext; nil: none.
-func (s *Side) Publishes(inode, size uint64, offset *int64) {
-	program := LifePublisher{Inode: inode, Size: size}
+// Publishes stores a program's builds.ThreadContext; nil: none. It fails if the table is full.
+func (s *Side) Publishes(program LifePublisher, offset *int64) error {
 	if offset == nil {
 		_ = s.Life.Publishers.Delete(program)
-	} else if s.Life.Publishers.Put(program, *offset) == nil {
-		_ = s.Life.Publishing.Put(uint32(0), uint32(1))
+		return nil
 	}
+	_ = s.Life.Publishing.Put(uint32(0), uint32(1)) // first: a stored program is read from then on
+	return s.Life.Publishers.Put(program, *offset)
 }
 
 // Process returns an entry of the process table; false if the process is not followed.
