@@ -117,7 +117,7 @@ func BringUp(up model.BringUp) (b Brought) {
 		at = to
 	}
 	stage("boot", "boot", up.Since, "until the runtime was started")
-	stage("runtime start", "runtime", min(up.Start, asked), "until the runtime answered")
+	stage("runtime start", "runtime", min(up.Start, asked), "until the runtime answered cniscope")
 	for i, l := range up.Lacks {
 		to := up.End
 		if i+1 < len(up.Lacks) {

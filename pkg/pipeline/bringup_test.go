@@ -107,6 +107,11 @@ func TestTheBringUpsOfANode(t *testing.T) {
 				n.then(25, since(20), none).then(300, since(322)).then(10, ready).pod("a", 0, ran("a", 0), runs("a"))
 			},
 		},
+		{"cniscope started late", "runtime: 8m0s of 8m29s: until the runtime answered cniscope; node bring-up 0-509; boot 0-20; " +
+			"runtime start 20-500; wait for CNI configuration 500-505; wait for pod 505-506; first pod 506-509",
+			func(n *nodeStart) {
+				n.then(500, since(20), none).then(5, ready).pod("a", 0, ran("a", 0), runs("a"))
+			}},
 		{"a runtime started after its network was ready", "", func(n *nodeStart) {
 			n.then(25, since(9000), none).then(5, ready).pod("a", 0, ran("a", 0), runs("a"))
 		}},
