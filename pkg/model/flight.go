@@ -109,7 +109,7 @@ type BringUp struct {
 	Failed int
 }
 
-// LackPod is a BringUp's wait for a pod between outages.
+// LackPod is a wait for a pod.
 const LackPod event.Lack = "pod"
 
 // Said is a text and its start time.

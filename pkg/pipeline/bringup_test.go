@@ -33,7 +33,6 @@ func (n *nodeStart) then(seconds int64, bodies ...event.Body) *nodeStart {
 	return n
 }
 
-// pod takes a second to each, and ticks of five.
 func (n *nodeStart) pod(id string, code uint32, after ...event.Body) *nodeStart {
 	call := &event.Call{Command: "ADD", ContainerID: id, IfName: "eth0"}
 	n.then(1, &event.Exec{Process: event.Process("p" + id), Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge", Call: call})
@@ -107,11 +106,13 @@ func TestTheBringUpsOfANode(t *testing.T) {
 				n.then(25, since(20), none).then(300, since(322)).then(10, ready).pod("a", 0, ran("a", 0), runs("a"))
 			},
 		},
-		{"cniscope started late", "runtime: 8m0s of 8m29s: until the runtime answered cniscope; node bring-up 0-509; boot 0-20; " +
-			"runtime start 20-500; wait for CNI configuration 500-505; wait for pod 505-506; first pod 506-509",
+		{
+			"cniscope started late", "runtime: 8m0s of 8m29s: until the runtime answered cniscope; node bring-up 0-509; boot 0-20; " +
+				"runtime start 20-500; wait for CNI configuration 500-505; wait for pod 505-506; first pod 506-509",
 			func(n *nodeStart) {
 				n.then(500, since(20), none).then(5, ready).pod("a", 0, ran("a", 0), runs("a"))
-			}},
+			},
+		},
 		{"a runtime started after its network was ready", "", func(n *nodeStart) {
 			n.then(25, since(9000), none).then(5, ready).pod("a", 0, ran("a", 0), runs("a"))
 		}},

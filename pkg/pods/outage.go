@@ -24,7 +24,7 @@ const soon = int64(10 * time.Minute)
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
-	// since is the first start of a runtime whose network was not ready yet; later ones are no node's start (ready).
+	// since is the first start of a runtime whose network was never ready.
 	since   int64
 	ready   bool
 	pending *model.BringUp
@@ -49,7 +49,6 @@ func (o *outages) bringUp() {
 	}
 }
 
-// again adds an outage before the first pod.
 func again(up *model.BringUp, o *model.Outage) {
 	pod := model.Lack{Said: model.Said{At: up.End, Text: "until a pod was started"}, What: model.LackPod}
 	lacks := append([]model.Lack{pod}, o.Lacks...)

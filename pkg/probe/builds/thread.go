@@ -10,7 +10,7 @@ const (
 	threadVariable = "otel_thread_ctx_v1"
 	symbolSize     = 24
 	symbolsMax     = 4 << 20 // bytes
-	namesMost      = 1024    // of thread-local variables, each a read; programs export a few
+	namesMost      = 1024    // of thread-local variables
 	localsMax      = 1 << 30
 )
 
