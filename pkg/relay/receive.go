@@ -96,8 +96,6 @@ func (r *Relay) server() *http.Server {
 
 func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
-		late := time.NewTimer(readTime)
-		defer late.Stop()
 		select {
 		case r.slots <- struct{}{}:
 			defer func() { <-r.slots }()
@@ -105,7 +103,7 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 			q.Body = http.MaxBytesReader(w, q.Body, grpcPrefix+maxMessage+1)
 			h(w, q)
 			return
-		case <-late.C:
+		case <-time.After(readTime):
 		case <-q.Context().Done():
 		}
 		r.count(&r.counts.Unread, 1)
