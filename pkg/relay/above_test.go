@@ -25,6 +25,7 @@ func aboves(t testing.TB, request []byte) (all []*event.Above) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	slices.Reverse(all) // containerd sends the narrowest first
 	narrowestFirst(all)
 	return all
 }

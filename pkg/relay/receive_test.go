@@ -156,14 +156,16 @@ func TestHostileRequestsAreRefusedAndCounted(t *testing.T) {
 		"what is no gzip":              {good, "Content-Encoding: gzip", http.StatusBadRequest},
 		"gzip cut short":               {zip(t, good)[:12], "Content-Encoding: gzip", http.StatusBadRequest},
 		"another compression":          {good, "Content-Encoding: br", http.StatusBadRequest},
-		"too long":                     {make([]byte, maxMessage+1), "X: ", http.StatusRequestEntityTooLarge},
+		"too long":                     {make([]byte, 4<<20+1), "X: ", http.StatusRequestEntityTooLarge},
 		"too long once it is unpacked": {bomb, "Content-Encoding: gzip", http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.Equal(t, post(t, r.addr, test.body, test.header), test.want, "answered")
 		})
 	}
-	if s := r.Counts(); s.Malformed != 7 || s.TooLarge != 2 || s.Received != 0 || s.Waiting != 0 {
+	unread := r.receive(false, func() ([]byte, error) { return nil, io.ErrUnexpectedEOF })
+	harness.Equal(t, faultOf(unread), errUnread, "of a client that is gone")
+	if s := r.Counts(); s.Malformed != 7 || s.TooLarge != 2 || s.Unread != 1 || s.Received != 0 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 	accepted(t, r.addr, good)
@@ -218,7 +220,7 @@ func TestReadingIsBounded(t *testing.T) {
 				httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/traces", http.NoBody))
 			return w.Code
 		}
-		for range maxReading - 1 {
+		for range 3 {
 			r.slots <- struct{}{}
 		}
 		for range 2 {
