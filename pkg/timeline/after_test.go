@@ -2,10 +2,12 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -151,9 +153,15 @@ func TestWorkBehindAnADDIsBounded(t *testing.T) {
 	for i := range 3 * int64(s.line.options.Operations) {
 		p := fmt.Sprint("b", i)
 		s.plugin(4000+i*2000, p, "ADD", "antrea", container(p)).exit(4001+i*2000, p).tick(5900 + i*2000)
+		s.image(5901+i*2000, "of "+p, "agent", "powershell", mentions(p))
 	}
 	if n := held(s.line.pods, "afters", "known"); n > s.line.options.Operations {
 		t.Errorf("%d setups are remembered", n)
+	}
+	after := s.end().line.Pods().Afters()
+	byStart := func(a, b model.After) int { return int(a.Image.Start - b.Image.Start) }
+	if len(after) < 8 || !slices.IsSortedFunc(after, byStart) {
+		t.Errorf("work for %d setups, not in order: %+v", len(after), after)
 	}
 }
 

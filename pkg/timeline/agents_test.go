@@ -137,6 +137,14 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			s.command(12, "w", "d", "modprobe").exit(13, "w")
 			s.dial(14, 14, "d", "s4", "") // stays open
 		}, "c1: modprobe candidate, of agentd's server"},
+		"what the eighth server in a row runs, not the ninth": {func(s *story) {
+			for i, caller := range []string{"a", "a2", "a3", "a4", "a5", "a6", "a7", "a8"} {
+				socket, next := fmt.Sprint("to", i), fmt.Sprint("a", i+2)
+				agent := event.Actor{Process: event.Process(next), Name: next}
+				s.dial(11, 11, caller, socket, "").at(11, &event.Accept{Socket: socket, Agent: agent})
+			}
+			s.command(12, "w", "a8", "tc").exit(13, "w").command(14, "v", "a9", "ip").exit(15, "v")
+		}, "c1: tc candidate, of a7's server"},
 		"a helper daemon is nobody's when its server is followed no more": {func(s *story) {
 			s.hangUp(8, "b", "s1").command(10, "h", "a", "helperd").at(1100, &event.Agent{Process: "a", Over: true})
 			s.command(1101, "w", "h", "tc").exit(1102, "w")
@@ -282,6 +290,12 @@ func TestAnAgentThatEnds(t *testing.T) {
 			s.hangUp(10, "b", "s1").exit(21, "a").dial(40, 40, "b", "s2", "").
 				at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
 		}, "gone 0"},
+		"for want of memory, after the call": {
+			func(s *story) {
+				s.hangUp(10, "b", "s1").at(20, &event.Agent{Process: "a", Killed: "OOM"}).exit(21, "a")
+			},
+			"gone 0",
+		},
 		"as was reported too early": {func(s *story) {
 			s.exit(21, "a").hangUp(22, "b", "s1").calls(40, "b", "s2")
 		}, "gone 21"},

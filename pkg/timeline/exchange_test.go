@@ -97,6 +97,7 @@ func TestAnOpenDialBesideAnExchange(t *testing.T) {
 			beside(s)
 			s.at(41, &event.Connect{Process: "a", Start: 40 * ms, Socket: "s9", Network: "tcp", Address: "10.0.0.1:443"})
 			s.at(100, &event.Close{Process: "p", Socket: "s1"}).exit(100, "p").end()
+			harness.Equal(t, held(s.line.agents, "known"), 0, "agents that are known after the last call")
 			if got, want := behind(s.closed[0].Calls[0].Runs[0], 0), "40-100 10.0.0.1:443"; !strings.Contains(got, want) {
 				t.Errorf("got\n%swant a line with %q", got, want)
 			}

@@ -42,6 +42,10 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 				ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").
 				tick(2000)
 		}, "at 70 []"},
+		"a minute later, too": {
+			func(s *story) { setUp(s).tick(2000).tick(60_050).connects(60_050, "pod") },
+			"never [eth0 50-60050]",
+		},
 		"later than a minute nobody wants to know": {
 			func(s *story) { setUp(s).tick(2000).connects(60_051, "pod") },
 			"never []",

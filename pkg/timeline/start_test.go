@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func (s *story) step(at int64, kind event.StepKind, verb string, code uint32) *story {
@@ -18,7 +19,8 @@ func (s *story) step(at int64, kind event.StepKind, verb string, code uint32) *s
 func starts(s *story) string {
 	var all []string
 	for _, st := range s.line.Pods().Started() {
-		says := fmt.Sprintf("%s %d-%d-%d", st.ContainerID, st.From/ms, st.Network/ms, st.To/ms)
+		request := strings.TrimPrefix(st.Request, model.RunPodSandbox)
+		says := fmt.Sprintf("%s%s %d-%d-%d", request, st.ContainerID, st.From/ms, st.Network/ms, st.To/ms)
 		for _, step := range st.Steps {
 			says += fmt.Sprintf(" %s%s", step.Kind, step.Verb)
 		}
@@ -74,6 +76,13 @@ func TestTheStartOfASandbox(t *testing.T) {
 			}
 			s.step(200, event.StepRuntime, "start", 0).tick(1100).tick(1200)
 		}, "c1 0-50-200" + strings.Repeat(" command", 64)},
+		"a stop and a removal for which a plugin of NRI's is late": {func(s *story) {
+			for i, phase := range []event.Phase{event.SandboxRunning, event.SandboxStopped, event.SandboxRemoved} {
+				for _, state := range []event.AgentState{"", event.AgentStopped} {
+					s.at(int64(10*i), &event.Sandbox{Phase: phase, ID: " c2", Late: 7 * ms, Plugins: []event.Actor{{State: state}}})
+				}
+			}
+		}, "StopPodSandbox c2 3-3-10 reported 10 late 7000000; RemovePodSandbox c2 13-13-20 reported 20 late 7000000"},
 		"of a sandbox without a call": {func(s *story) { s.step(80, event.StepShim, "", 0).tick(400_000) }, ""},
 	}.each(t, tell, starts)
 }

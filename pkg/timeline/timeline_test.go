@@ -39,6 +39,10 @@ func TestStories(t *testing.T) {
 				exit(3, "b").exit(5, "e").tick(2000).exit(9000, "d")
 		}, `setup c1 0-3: settled
   ADD eth0 0-3: dhcp ADD 0-3 [daemon 1-3 (outlived) (unfinished), helper 2-5 (outlived)]`},
+		"an end that was not seen makes it partial": {func(s *story) {
+			s.plugin(0, "b", "ADD", "bridge").at(8, &event.Exit{Process: "b", Unseen: true}).tick(2000)
+		}, `setup c1 0-8: settled; partial: the end of a process was not seen
+  ADD eth0 0-8: bridge ADD 0-8`},
 		"also one whose program began after that": {func(s *story) {
 			s.plugin(0, "b", "ADD", "dhcp").at(1, &event.Fork{Process: "d", Parent: "b"}).exit(3, "b").
 				image(4, "d", "b", "daemon").exit(5, "d").tick(2000)
