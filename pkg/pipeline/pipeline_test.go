@@ -148,7 +148,7 @@ func TestTheSetupOfASlowSandboxStaysWhole(t *testing.T) {
 			p.Apply(event.Event{Time: after, Body: &event.Step{SandboxID: id, Kind: event.StepRuntime, Verb: "create", Code: code}})
 		}
 	}
-	for _, r := range p.Flush() {
+	for _, r := range append(p.Apply(event.Event{Time: 200, Body: &event.Tick{}}), p.Flush()...) {
 		if j, is := r.(*Judged); is {
 			harness.Equal(t, j.Judgement.Reduced, j.Operation.ContainerID == "reduced", j.Operation.ContainerID)
 		}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,12 +34,7 @@ func TestAFailedCallWaitsForALook(t *testing.T) {
 			p := within(0, judge.Options{Sampling: judge.Sampling{Ratio: 1}})
 			var results []Result
 			take := func(r Result) { results = append(results, r) }
-			for _, e := range []event.Event{
-				{Body: bridge("b", "ADD", "c1")},
-				{Time: 1, Body: &event.Result{Process: "b", Code: 999, Message: `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`}},
-				{Time: 2, Body: &event.Exit{Process: "b", Code: 1}},
-				tick(2 * s),
-			} {
+			for _, e := range append(fails("b", "c1"), tick(2*s)) {
 				p.Each(e, take)
 			}
 			if w, is := results[0].(*Wanted); len(results) != 1 || !is || w.ContainerID != "c1" || w.Want != (event.Want{Kind: event.FoundBridge, Name: "cni0"}) || p.Open() != 1 {
@@ -59,4 +55,28 @@ func TestAFailedCallWaitsForALook(t *testing.T) {
 			}
 		})
 	}
+}
+
+func fails(process event.Process, container string) []event.Event {
+	const says = `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`
+	return []event.Event{
+		{Body: bridge(process, "ADD", container)},
+		{Time: 1, Body: &event.Result{Process: process, Code: 999, Message: says}},
+		{Time: 2, Body: &event.Exit{Process: process, Code: 1}},
+	}
+}
+
+func TestAsManyFailedCallsWaitAsOperationsMayBeOpen(t *testing.T) {
+	p, wanted := small(), 0
+	for i := range 9 {
+		tick := event.Event{Time: int64(time.Second), Body: &event.Tick{}}
+		for _, e := range append(fails(event.Process(fmt.Sprint(i)), fmt.Sprint("c", i)), tick) {
+			for _, r := range p.Apply(e) {
+				if _, is := r.(*Wanted); is {
+					wanted++
+				}
+			}
+		}
+	}
+	harness.Equal(t, wanted, 4, "looks of 9 failed calls, with 4 operations")
 }
