@@ -106,6 +106,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	harness.Equal(t, c.Message(`mark 0x4000 and 0x40000 in C:\xkqzjv\`), `mark 0x4000 and ‹text 7› in ‹text 9›\`,
 		"hexadecimal digits, and backslashes in a word and at the end")
 	harness.Equal(t, c.Program("zorptek-uplink"), "zorptek-uplink", "a word in a public key")
+	harness.Equal(t, c.Program("XKqzjv"), "‹word 6›", "two capitals before small letters")
 	harness.Equal(t, c.Argument("lxc12ab34cd56"), true, "an interface in a public key")
 }
 

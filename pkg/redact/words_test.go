@@ -35,3 +35,16 @@ func TestTheTableHasRoomForTheList(t *testing.T) {
 		}
 	}
 }
+
+func TestFormsOfListedWordsAreKnown(t *testing.T) {
+	if listed("eMailName") {
+		t.Error("a word with a part of one letter is listed")
+	}
+	for word, want := range map[string]bool{
+		"bridge": true, "bridges": true, "multiport": true, "subchains": true, "unxkqzjv": false, "xkqzjved": false,
+	} {
+		if known(word) != want {
+			t.Errorf("%q is known: %v", word, !want)
+		}
+	}
+}
