@@ -78,8 +78,8 @@ func outlined(spans []*tracepb.Span) (all []string) {
 
 func TestEventsOfAnOrdinaryCall(t *testing.T) {
 	for want, x := range map[string]*tree{
-		"first connection":                call(),
-		"first connection request sysctl": call(attr.Verdict("slow")),
+		"first connection first connection":                               call(),
+		"first connection first connection request request sysctl sysctl": call(attr.Verdict("slow")),
 	} {
 		x.add(1, attr.KindDelegate, "host-local ADD", 1, 1)
 		x.add(1, attr.KindCommand, "iptables", 2, 1, command(0)...)
@@ -90,7 +90,9 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 				e := &tracepb.Span{}
 				add(e, key)
 				read(e)
-				s.Events = append(s.Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes})
+				encoded := &tracepb.Span_Event{Name: name}
+				attach(encoded, inEvent, key)
+				s.Events = append(s.Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes}, encoded)
 			}
 		}
 		for _, s := range x.folded()[1:] {
