@@ -96,13 +96,9 @@ func (p *Pods) Afters() []model.After {
 
 // Started returns ended starts, once and in order.
 func (p *Pods) Started() []model.Start {
-	over := drain(&p.starts.over, func(a, b model.Start) int {
+	return drain(&p.starts.over, func(a, b model.Start) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.ContainerID, b.ContainerID))
 	})
-	for i := range over {
-		p.started(&over[i])
-	}
-	return over
 }
 
 func drain[T any](queue *[]T, order func(a, b T) int) []T {
