@@ -103,7 +103,7 @@ func (d *deed) belongsOnlyTo(c *connection) bool {
 func (d *deed) seen(c *connection, when model.Interval) model.Meanwhile {
 	m := model.Meanwhile{
 		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.startedBefore,
-		Attribution: model.Attribution{Evidence: d.claim.Attribution.Evidence, Periodic: d.claim.Periodic},
+		Attribution: model.Attribution{Evidence: d.claim.Evidence, Periodic: d.claim.Periodic},
 	}
 	var others []*connection
 	for _, of := range append([]*connection{d.claim.first}, d.claim.others...) {

@@ -85,7 +85,7 @@ func (p *Pods) BringUps() []model.BringUp {
 	if up == nil || up.First.To == 0 {
 		return nil
 	}
-	up.Failed, p.pending = p.starts.failed, nil
+	up.Failed, p.pending = p.failed, nil
 	return []model.BringUp{*up}
 }
 

@@ -136,17 +136,20 @@ func (p *Pods) Finish(now int64, awaits func(s *event.Sandbox, ns int64) bool) {
 			}
 		}
 		delete(all.known, id)
-		if !s.closed {
-			continue
+		if s.closed {
+			p.finished(s, told)
 		}
-		e := s.end(told, all.doubt)
-		if s.bad && !s.began && !s.failed {
-			all.failed++
-		}
-		p.outages.started(&e)
-		if len(s.Steps) > 0 || reported && told.first.Late > 0 {
-			all.over = append(all.over, e)
-		}
+	}
+}
+
+func (p *Pods) finished(s *start, told *Sandbox) {
+	e := s.end(told, p.doubt)
+	if s.bad && !s.began && !s.failed {
+		p.failed++
+	}
+	p.started(&e)
+	if len(s.Steps) > 0 || told != nil && told.Ran && told.first.Late > 0 {
+		p.starts.over = append(p.starts.over, e)
 	}
 }
 

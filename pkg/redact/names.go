@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,6 +54,8 @@ func (c *Call) Argument(s string) bool {
 
 func (c *Call) looksNamed(s string) bool { return !c.lost && isInterface(s) && !c.Repeats(s) }
 
+var classes = []string{"en", "ib", "sl", "wl", "ww"}
+
 // predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
@@ -62,7 +65,7 @@ var usual = regexp.MustCompile(`^((eth|net|ens|eno|cni|docker|bond|team|br|flann
 
 // isInterface reports whether s looks like udev's interface, or a plugin's: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
-	if len(s) > 2 && strings.Contains("en ib sl wl ww", s[:2]) && predictable.MatchString(s) {
+	if len(s) > 2 && slices.Contains(classes, s[:2]) && predictable.MatchString(s) {
 		return true
 	}
 	word := strings.TrimRight(s, "0123456789abcdef-")
