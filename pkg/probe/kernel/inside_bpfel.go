@@ -225,11 +225,10 @@ type InsideStream struct {
 	Serves       uint8
 	Pad          uint8
 	Thread       uint32
-	_            [4]byte
+	Span         uint32
 	Dialled      uint64
 	Dialler      uint32
 	Netns        uint32
-	Span         uint64
 }
 
 type InsideTaskKey struct {

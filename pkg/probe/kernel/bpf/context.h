@@ -23,26 +23,31 @@ struct {
 	__type(value, __u32);
 } publishing SEC(".maps");
 
-/* The context of the current thread; false if its program has none. At a fork owner is the child, whose
- * copy of the thread pointer is current. */
-static __always_inline bool published(struct task_struct *owner, struct thread_context *to)
+/* Where the variable of a process's program is; 0 without one. */
+static __always_inline __s64 *variable_of(struct task_struct *task)
 {
 	__u32 zero = 0, *any = bpf_map_lookup_elem(&publishing, &zero);
-	struct task_struct___fs *fs = (void *)owner;
-	struct task_struct___tp *tp = (void *)owner;
 	struct publisher of = {};
 	struct file *file;
-	__u64 base, at = 0;
-	__s64 *offset;
 
 	if (!any || !*any)
-		return false;
-	file = READ(owner, mm, exe_file);
+		return 0;
+	file = READ(task, mm, exe_file);
 	if (!file)
-		return false;
+		return 0;
 	of.inode = READ(file, f_inode, i_ino);
 	of.size = READ(file, f_inode, i_size);
-	offset = bpf_map_lookup_elem(&publishers, &of);
+	return bpf_map_lookup_elem(&publishers, &of);
+}
+
+/* The context of the current thread; false without one. At a fork owner is the child, whose
+ * copy of the thread pointer is current. */
+static __always_inline bool published(struct task_struct *owner, const __s64 *offset, struct thread_context *to)
+{
+	struct task_struct___fs *fs = (void *)owner;
+	struct task_struct___tp *tp = (void *)owner;
+	__u64 base, at = 0;
+
 	if (!offset)
 		return false;
 	if (bpf_core_field_exists(fs->thread.fsbase))

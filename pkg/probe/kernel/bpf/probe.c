@@ -181,7 +181,7 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!e)
 		return 0;
 	size = add_stack(ctx, parent, up, e);
-	if (published(child, &e->context)) {
+	if (published(child, variable_of(child), &e->context)) {
 		e->h.flags |= FLAG_CONTEXT;
 		size = sizeof(*e);
 	}

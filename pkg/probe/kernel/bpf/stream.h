@@ -25,10 +25,10 @@ struct stream {
 	__u8 serves; /* it is asked here, and does not ask */
 	__u8 pad;
 	__u32 thread; /* that wrote */
+	__u32 span;   /* the first half of what tell_span last reported */
 	__u64 dialled; /* time and thread of the connect, if seen */
 	__u32 dialler;
 	__u32 netns;
-	__u64 span; /* last reported by tell_span */
 };
 
 #define STREAMS 4096
@@ -308,23 +308,28 @@ static __noinline int meet_stream(struct sock *sk, struct process *p, struct cal
 }
 
 /* An agent answers: reports the span that its thread publishes, once. */
-static __noinline int tell_span(struct task_struct *task, struct process *p, struct sock *sk, struct stream *s)
+static __noinline int tell_span(struct process *p, struct sock *sk, struct stream *s)
 {
-	struct thread_context context = {};
+	struct task_struct *task = current_task();
+	__s64 *offset = variable_of(task);
+	struct thread_context *context;
 	struct call_event *e;
 	struct conn *conn;
-	__u64 span;
+	__u32 span;
 
-	if (!p || !sk || !s || !published(task, &context))
-		return 0;
-	__builtin_memcpy(&span, context.span, sizeof(span));
-	if (context.valid != 1)
-		span = -1;
-	conn = conn_to(sk);
-	if (!conn || s->span == span)
+	conn = p && sk && s && offset ? conn_to(sk) : 0;
+	if (!conn)
 		return 0;
 	e = record(task, &conn->p, CLASS_ACCEPT, 0, 0);
 	if (!e)
+		return 0;
+	context = (void *)e->data; /* older kernels have no room for it on the stack */
+	if (!published(task, offset, context))
+		return 0;
+	__builtin_memcpy(&span, context->span, sizeof(span));
+	if (context->valid != 1)
+		span = -1;
+	if (s->span == span)
 		return 0;
 	s->span = span;
 	about_conn(e, conn);
@@ -332,8 +337,7 @@ static __noinline int tell_span(struct task_struct *task, struct process *p, str
 	e->other = p->self;
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm),
 			      (void *)BPF_CORE_READ(task, group_leader) + bpf_core_field_offset(struct task_struct, comm));
-	__builtin_memcpy(e->data, &context, sizeof(context));
-	e->len = sizeof(context);
+	e->len = sizeof(*context);
 	send_record(e, &conn->p, false);
 	return 0;
 }
@@ -362,7 +366,7 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 			tell_exchange(sk, p, s, ret, false);
 	}
 	if (s && s->serves && ret > 0 && writes(c->class))
-		tell_span(task, p, sk, s);
+		tell_span(p, sk, s);
 	if (!s || (s->serves && role_of(s->ino) != ROLE_ASKS))
 		return 0;
 	if (writes(c->class) && ret > 0) {
