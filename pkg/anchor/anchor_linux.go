@@ -55,8 +55,8 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 
 // Name scans once for processes whose executable matches patterns. If it finds none, the previous ones stay.
 //
-// Containers have their own files, so a path proves nothing: an anchor also needs CAP_SYS_ADMIN in the initial user
-// namespace, or, if rootless and in a user namespace of its own, the host's file of that path.
+// A path in a container proves nothing: an anchor also needs CAP_SYS_ADMIN in the initial user namespace or, if
+// rootless, the host's file.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {

@@ -7,9 +7,6 @@
 // Calls enter the distribution on leaving the window of 20, so slow ones do not raise their own percentile. Calls of
 // a spell are kept apart, to become the baseline after Adopt calls, or be discarded. At Most calls all weights are
 // halved.
-//
-// A new edition of the plugin or configuration starts a new baseline, compared once with the former one, which
-// continues if the change is undone before.
 package baseline
 
 import (

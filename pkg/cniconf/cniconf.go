@@ -1,7 +1,7 @@
 // Package cniconf is an event source that reads the runtime's CNI configuration directory.
 //
 // A configuration can hold secrets. Events carry names, versions, types, and 16 bits of a keyed digest without
-// secrets; for a broken file the position, not the text.
+// secrets.
 package cniconf
 
 import (

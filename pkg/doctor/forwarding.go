@@ -161,7 +161,6 @@ func seen(o event.Obstacle) string {
 
 func routesPods(f *fact.Facts) bool { return slices.ContainsFunc(f.CRI.Value.Loaded, routed) }
 
-// routed reports whether the node routes a network's packets.
 func routed(l fact.Loaded) bool {
 	return len(l.Plugins) > 0 && !slices.Contains(fact.OnLink, l.Plugins[0].Type)
 }

@@ -33,7 +33,6 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		}, removeRules...)...)}, nil
 }
 
-// hasProxy reports whether a program contains kube-proxy.
 func hasProxy(p fact.Process) bool { return p.Name == "k3s" || p.Name == "kubelite" }
 
 var ofHTTPS = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+):443\b`)

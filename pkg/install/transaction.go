@@ -25,7 +25,7 @@ type change struct {
 const staging = ".cniscope-install"
 
 // A transaction makes all changes or none. It first writes all files beside their destination, which finds full disks
-// and unwritable directories; the renames need no space and are reversible. Only the manifest is in place before.
+// and unwritable directories; the renames need no space and are reversible.
 type transaction struct {
 	disk    disk.FS
 	changes []change

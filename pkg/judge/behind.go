@@ -276,9 +276,6 @@ func outlasts(c *model.Connection) bool { return c.Exchange.Unended && !c.Exchan
 
 // sinceBefore extends waits for a halted process back over idle times, while another exchange with it was in
 // progress.
-//
-// An agent may have asked on several streams, all answered when the process resumes; the way back has only the last,
-// which may have begun late.
 func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Connection, counts []model.Interval, when model.Interval) {
 	underWay := notWhole(steps, exchanges, counts)
 	var counting []int

@@ -1,7 +1,7 @@
 // Package judge decides what was slow or failed in an operation, where the time went, and whether to keep it. It is
 // pure: same operation and options, same judgement.
 //
-// For each call, divide attributes every instant to one Part. Rules (rule_*.go) recognize patterns in this evidence
+// For each call, divide attributes every instant to one Part. Rules  recognize patterns in this evidence
 // and return findings; the best become the call's Verdict.
 package judge
 

@@ -22,8 +22,6 @@ type step struct {
 // way finds the steps on the way to an answer at the end of when: backwards, the step that ended last, then the one
 // that ended last before that began, and so on. It returns when each step counts, by index: not at all if it is
 // unfinished, or beside certain work for most of its time.
-//
-// An answer's causes end before it, and a step begins after its cause ended; kernel times are exact.
 func way(steps []step, when model.Interval) []model.Interval {
 	var certain busyTimes
 	for _, s := range steps {

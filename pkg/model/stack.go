@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// functionName returns a Go function's name without package, receiver and closures.
 func functionName(function string) string {
 	name := strings.ReplaceAll(function[strings.LastIndexByte(function, '/')+1:], "[...]", "")
 	parts := strings.Split(name, ".")

@@ -25,8 +25,7 @@ const (
 )
 
 // SetSlack executes the program again, so that all threads inherit its slack: Go's monitor thread starts before
-// main, and changing it later needs CAP_SYS_NICE. On failure, cniscope uses more CPU. A file that an upgrade put at
-// the program's path is not executed.
+// main, and changing it later needs CAP_SYS_NICE. On failure, cniscope uses more CPU.
 func SetSlack(args []string) {
 	want, wanted := slackOf(args)
 	runtime.LockOSThread() // execve keeps this thread's slack

@@ -2,9 +2,6 @@
 //
 // It never blocks or fails a pod. The runtime calls handlers under locks of the node: each millisecond delays every
 // pod, an error fails the pod, and a timeout of 2 s disconnects the plugin.
-//
-// A pre-installed plugin inherits a socket and exits with its runtime. If only disconnected, it uses the external
-// socket.
 package nri
 
 import (

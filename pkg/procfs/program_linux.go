@@ -81,8 +81,7 @@ func Entry(pid int) (uint64, error) {
 	return 0, cmp.Or(err, os.ErrNotExist)
 }
 
-// MapSparsely makes the kernel map only used pages of this program's file, not 64 KiB around each, of
-// which two thirds are unused.
+// MapSparsely makes the kernel map only used pages of this program's file, not 64 KiB around each.
 //
 // The kernel maps userfaultfd memory page by page (mm/memory.c, should_fault_around): UFFD_FEATURE_WP_ASYNC, Linux 6.7.
 // Earlier, and where userfaultfd is forbidden, as in containers by default, it fails without effect.

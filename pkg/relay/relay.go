@@ -1,5 +1,5 @@
 // Package relay receives OTLP from a containerd that passes no trace context to CNI plugins (2.3 and older). It
-// forwards spans unchanged and extracts the parents of CNI calls. Containerd never waits for the endpoint.
+// forwards spans unchanged and extracts the parents of CNI calls.
 //
 // Every process can connect to loopback, so the relay admits only the runtime, and bounds requests in number, size
 // and time. A span counts only if a CNI call of its sandbox that the kernel reported lies within it (pkg/timeline).

@@ -12,8 +12,7 @@ import (
 )
 
 // cursor is the position before which everything was exported. Its file has two slots in separate sectors, written in
-// turn; the valid one with the higher serial counts, so a torn write leaves the other. Renaming a new file would need
-// free space.
+// turn; the valid one with the higher serial counts, so a torn write leaves the other.
 type cursor struct {
 	at     Position
 	serial uint64

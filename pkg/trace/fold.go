@@ -20,7 +20,7 @@ import (
 
 // Fold returns an operation's spans in a cheaper form. Equal commands below one span become one span with number, sum,
 // exit codes, and the longest, unless slow, failed or incompletely observed. An ordinary call also loses requests and
-// waits, whose sums its process has. Fold is pure, and ignores the order of spans.
+// waits, whose sums its process has.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
@@ -44,7 +44,6 @@ func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	return folded
 }
 
-// encoded returns a copy with attributes as attach adds them.
 func encoded(s *tracepb.Span) *tracepb.Span {
 	var about []byte
 	for _, kv := range s.Attributes {
@@ -235,7 +234,6 @@ func (b *branch) equality() string {
 	return key
 }
 
-// merged returns one span for a sorted group.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)

@@ -81,7 +81,6 @@ func (p *pair) key() []byte               { return p.whole[p.from:p.to] }
 func (p *pair) value() []byte             { return p.whole[p.valueAt:] }
 func (p *pair) is(key attribute.Key) bool { return string(p.key()) == string(key) }
 
-// attached returns what attach added.
 func attached(to proto.Message) []pair {
 	raw := to.ProtoReflect().GetUnknown()
 	all := make([]pair, 0, len(raw)/36)

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// ordinary reports whether a call was fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey,

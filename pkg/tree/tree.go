@@ -3,8 +3,7 @@
 //
 // Apply gets each Fork, Exec and Exit, in order. The probe and the timeline each have a Tree:
 //
-//   - The probe reads standard input and output of Process.Run.Leader: Root and Delegate begin new streams, Image
-//     reopens the input. Serve and Dismiss follow the kernel side; Remove replaces an exit that will not come.
+//   - The probe reads standard input and output of Process.Run.Leader. Remove replaces an exit that will not come.
 //   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
 package tree
 

@@ -192,7 +192,6 @@ func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	return p.found
 }
 
-// same reports whether no file changed.
 func (p *Programs) same(dirs, names []string) bool {
 	before := p.seen
 	p.seen = fmt.Sprint(p.sees, dirs, names)

@@ -206,7 +206,6 @@ func readLeases(ctx context.Context, sees view, dirs []string, l *leak.Look) err
 	return nil
 }
 
-// leaseOf reads the container's id and, since host-local 0.8, the interface.
 func leaseOf(in folders, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(in.path(file), leaseMax)
 	if err != nil {

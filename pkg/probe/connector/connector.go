@@ -1,5 +1,5 @@
 // Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, if BPF programs are
-// refused. It does not see system calls.
+// refused.
 //
 // Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open waits for an
 // event that it causes.

@@ -1,8 +1,7 @@
 // Package evidence attributes an agent's actions to sandboxes with a call in progress, by a container id, network
 // namespace, interface, or address.
 //
-// Evidence is only a name that the runtime, the plugin or the kernel chose for a single sandbox. Pods and namespaces
-// are called nat, add and eth0, and agents' arguments hold owners' texts.
+// Evidence is only a name that the runtime, the plugin or the kernel chose for a single sandbox.
 package evidence
 
 import (

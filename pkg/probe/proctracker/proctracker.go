@@ -2,8 +2,7 @@
 // and Windows' event tracing. A Looker reads details from the living process.
 //
 // Notices may be late, disordered, repeated or lost. Events come Options.Window later, ordered, with ticks.
-// event.Exec.Unidentified marks processes that were gone; losses are event.Lost. The package reads no clock, and does
-// no I/O.
+// event.Exec.Unidentified marks processes that were gone; losses are event.Lost.
 package proctracker
 
 import (

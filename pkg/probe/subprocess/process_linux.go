@@ -1,6 +1,5 @@
 // Package subprocess runs the process connector in its own process. A short-lived program is readable for about 1 ms;
-// garbage collection and unprioritized threads delay a busy reader by tens of ms, which missed up to half of 16
-// plugins.
+// a busy reader is tens of ms late.
 package subprocess
 
 import (

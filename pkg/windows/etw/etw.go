@@ -1,7 +1,5 @@
 // Package etw observes processes through Event Tracing for Windows with two real-time sessions.
 // Microsoft-Windows-Kernel-Process reports creation, exit and resource usage; the system logger adds the command line.
-//
-// Only the session uses Windows; everything else is portable and accepts any bytes.
 package etw
 
 import (

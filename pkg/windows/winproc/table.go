@@ -1,6 +1,5 @@
 // Package winproc observes CNI calls on Windows. A Teller reports starts and ends: event tracing or, if refused,
-// snapshots of the process table. Parameters, unreadable after an exit, are read from memory at once, for descendants
-// of the container runtime.
+// snapshots of the process table.
 package winproc
 
 import (
