@@ -285,7 +285,7 @@ func Parse(snmp, netstat, arp string) *event.Tries {
 // used is false if netstat and arp are empty.
 func used(snmp string) bool {
 	count := counters(snmp)
-	return count["Ip OutRequests"]+count["Tcp ActiveOpens"]+count["Tcp InSegs"] > 0
+	return count["Ip OutRequests"]+count["Ip ForwDatagrams"]+count["Tcp ActiveOpens"]+count["Tcp InSegs"] > 0
 }
 
 func counters(text string) map[string]uint64 {
