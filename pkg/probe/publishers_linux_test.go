@@ -30,9 +30,10 @@ func publisher(t *testing.T, to string) {
 func publishes(t *testing.T, p *Probe, file string) func() bool {
 	return func() bool {
 		info := harness.Must(os.Stat(file))(t)
+		inode := info.Sys().(*syscall.Stat_t).Ino
 		found := false
 		kernel.Each(p.kernel.Life.Publishers, func(program *kernel.LifePublisher, _ *int64) {
-			found = found || program.Size == uint64(info.Size())
+			found = found || *program == kernel.LifePublisher{Inode: inode, Size: uint64(info.Size())}
 		})
 		return found
 	}
