@@ -98,7 +98,7 @@ func (p *Plugin) late(s *event.Sandbox, reported int64, stat procfs.Stat, is boo
 		return
 	}
 	s.Mounted = mounted(int(s.PID), cmp.Or(int(p.runtimePID.Load()), 1))
-	began := clock.Monotonic() - (clock.Boot() - stat.Start - clock.Suspended())
+	began := stat.Start - clock.Suspended()
 	if took := reported - began; took > int64(event.LateReport) {
 		s.Late = took
 	}
