@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -61,19 +62,14 @@ type Awaited struct {
 func Outage(o model.Outage) (a Awaited) {
 	spent := map[event.Lack]time.Duration{}
 	last := map[event.Lack]string{}
-	for i, l := range o.Lacks {
-		from, to := l.At, o.End
-		if i == 0 {
-			from = o.Start
-		}
-		if i+1 < len(o.Lacks) {
-			to = o.Lacks[i+1].At
-		}
+	from := o.Start
+	for l, to := range until(o) {
 		spent[l.What] += time.Duration(to - from)
 		last[l.What] = l.Text
 		if spent[l.What] > a.Time || l.What == a.What {
 			a = Awaited{What: l.What, Time: spent[l.What]}
 		}
+		from = to
 	}
 	if a.What != "" {
 		a.Says = text.Round(a.Time).String() + " of " + text.Round(time.Duration(o.End-o.Start)).String() + ": " + last[a.What]
@@ -81,15 +77,30 @@ func Outage(o model.Outage) (a Awaited) {
 	return a
 }
 
-// Brought is a node's start: parts that follow one another, and a sentence about the longest.
-type Brought struct {
-	Parts []Stage
-	Says  string
-	Cause string
-	Took  time.Duration
+// until gives each lack and its end.
+func until(o model.Outage) iter.Seq2[model.Lack, int64] {
+	return func(yield func(model.Lack, int64) bool) {
+		for i, l := range o.Lacks {
+			to := o.End
+			if i+1 < len(o.Lacks) {
+				to = o.Lacks[i+1].At
+			}
+			if !yield(l, to) {
+				return
+			}
+		}
+	}
 }
 
-// Stage is a part of a node's start.
+// Brought is a node's start: stages that follow one another, and a sentence about the longest.
+type Brought struct {
+	Stages []Stage
+	Says   string
+	Cause  string
+	Took   time.Duration
+}
+
+// Stage is a part of that.
 type Stage struct {
 	Name     string
 	From, To int64
@@ -110,7 +121,7 @@ func BringUp(up model.BringUp) (b Brought) {
 		if to = min(to, up.First.To); to <= at {
 			return
 		}
-		b.Parts = append(b.Parts, Stage{Name: name, From: at, To: to})
+		b.Stages = append(b.Stages, Stage{Name: name, From: at, To: to})
 		if to-at > longest {
 			longest, b.Cause, b.Says = to-at, cause, says
 		}
@@ -118,11 +129,7 @@ func BringUp(up model.BringUp) (b Brought) {
 	}
 	stage("boot", "boot", up.Since, "until the runtime was started")
 	stage("runtime start", "runtime", min(up.Start, asked), "until the runtime answered cniscope")
-	for i, l := range up.Lacks {
-		to := up.End
-		if i+1 < len(up.Lacks) {
-			to = up.Lacks[i+1].At
-		}
+	for l, to := range until(up.Outage) {
 		stage(stageOf[l.What], string(l.What), min(to, asked), l.Text)
 	}
 	stage(stageOf[""], string(event.LackRuntime), min(up.End, asked), "until the runtime found the network ready")

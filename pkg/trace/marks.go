@@ -157,7 +157,7 @@ func (b *Builder) BringUp(up model.BringUp, j judge.Brought) Trace {
 	}, nil)
 	s := w.single("bring-up", up.Since, "node bring-up", up.From, up.First.To, attr.KindBringUp)
 	add(s, attr.Verdict(j.Says), attr.Cause(j.Cause))
-	for _, p := range j.Parts {
+	for _, p := range j.Stages {
 		id := b.ids.span(w.trace.ID, p.Name, p.From)
 		w.span(at{trace: w.trace.ID}.under(s), id, p.Name, p.From, p.To, attr.KindStep)
 	}
